@@ -1,0 +1,427 @@
+"""The field's words as frozen values: what every room of the studio hands to the next.
+
+A *checkpoint* is what LangGraph saves after a *superstep*; its *channels* hold the state. *Tasks* run from a checkpoint,
+their *writes* are stored under it and are applied in its child. Nothing here reads a file or draws anything.
+
+Stored values (`Value`) are the inert forms of `studio.value`. All times are ISO 8601 text in UTC, all sizes are bytes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+Value = Any
+"""An inert stored value: None, bool, int, float, str, bytes, list, dict (text keys), or a class of `studio.value`."""
+
+Tagged_JSON = Any
+"""A value in the exchange form of design 6: plain JSON plus objects whose first key begins with `$`."""
+
+Origin = Literal["base", "scratch"]
+Status = Literal["ran", "answered", "done", "ready", "paused", "failed", "unknown"]
+TaskStatus = Literal["done", "failed", "paused", "pending", "unknown"]
+Basis = Literal["writes", "versions", "source", "none"]
+Rebuilt = Literal["exact", "ambiguous", "unavailable"]
+Op = Literal["add", "remove", "replace", "move"]
+
+START = "__start__"
+"""The author of an input, and the channel that carries it."""
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class Address:
+    """The identity of a checkpoint. Ids are opaque: neither their order nor their form carries structure."""
+
+    thread_id: str
+    checkpoint_ns: str
+    """"" is the root graph; `node:task_id` a subgraph run, nested with `|`."""
+    checkpoint_id: str
+
+
+@dataclass(frozen=True, slots=True)
+class Problem:
+    """One loss or oddity, counted and located; never fatal for anything else."""
+
+    kind: str
+    """A short slug, e.g. `orphan-parent`, `parent-loop`, `undecodable`, `write-without-checkpoint`."""
+    where: str
+    message: str
+
+
+@dataclass(frozen=True, slots=True)
+class Checkpoint:
+    """The header of a checkpoint: all that a list or a tree needs, without its state."""
+
+    address: Address
+    parent_checkpoint_id: str | None
+    step: int | None
+    source: str | None
+    """`input`, `loop`, `update` or `fork` as LangGraph writes it, or whatever stands there."""
+    created_at: str | None
+    size_bytes: int
+    origin: Origin = "base"
+
+    @property
+    def thread_id(self) -> str:
+        return self.address.thread_id
+
+    @property
+    def checkpoint_ns(self) -> str:
+        return self.address.checkpoint_ns
+
+    @property
+    def checkpoint_id(self) -> str:
+        return self.address.checkpoint_id
+
+
+@dataclass(frozen=True, slots=True)
+class RawCheckpoint:
+    """One checkpoint row as stored: the input of the decoder and of the fork recipes."""
+
+    header: Checkpoint
+    tag: str | None
+    """The serializer tag of `blob` (`msgpack`, `json`, `msgpack+aes`, …); None where the layout has no such column."""
+    blob: bytes
+    metadata_tag: str | None
+    metadata: bytes
+    """As stored: JSON text in every SQLite layout."""
+    pending_sends: tuple[WriteRow, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class WriteRow:
+    """One row of `writes`: stored under the checkpoint from which its task ran."""
+
+    checkpoint_ns: str
+    checkpoint_id: str
+    task_id: str
+    task_path: str | None
+    """None where the file has no such column."""
+    idx: int
+    """Position in the task's writes; negative for `__error__` -1, `__scheduled__` -2, `__interrupt__` -3, `__resume__` -4."""
+    channel: str
+    tag: str | None
+    value: bytes | None
+    """None in a header read, where the value was not fetched."""
+    origin: Origin = "base"
+
+
+@dataclass(frozen=True, slots=True)
+class Write:
+    channel: str
+    value: Value
+
+
+@dataclass(frozen=True, slots=True)
+class Author:
+    """Who made a change, and how that is known."""
+
+    node: str | None
+    task_id: str | None
+    basis: Basis
+    """`writes`: a stored write says so; `versions`: inferred from version numbers; `source`: an input or an edit; `none`: not known."""
+
+
+@dataclass(frozen=True, slots=True)
+class Trigger:
+    """A channel whose new version made a task run, and who wrote it."""
+
+    channel: str
+    authors: tuple[Author, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Interrupt:
+    id: str | None
+    value: Value
+    answered: bool
+    answer: Value = None
+
+
+@dataclass(frozen=True, slots=True)
+class Task:
+    """One task scheduled from a checkpoint, with what it has written so far."""
+
+    id: str | None
+    name: str | None
+    """None where the file cannot tell (formats 1 and 2)."""
+    path: str | None
+    status: TaskStatus
+    error: str | None = None
+    triggers: tuple[Trigger, ...] = ()
+    interrupts: tuple[Interrupt, ...] = ()
+    writes: tuple[Write, ...] = ()
+    subgraph_ns: tuple[str, ...] = ()
+    """Namespaces in this store that this task's subgraphs ran in."""
+    inferred: bool = False
+    """True where the name was derived rather than stored."""
+    arg: Value = None
+    """The argument of a Send, else None."""
+
+
+@dataclass(frozen=True, slots=True)
+class State:
+    """Everything about one checkpoint; made on demand."""
+
+    checkpoint: Checkpoint
+    values: Mapping[str, Value]
+    """State channels."""
+    internal: Mapping[str, Value]
+    """Scheduling channels (`branch:*`, `join:*`, `start:*`, `__*`; in formats 1 and 2 also those named after nodes)."""
+    rebuilt: Mapping[str, Rebuilt]
+    """Only channels whose value is not stored here but rebuilt from deltas."""
+    tasks: tuple[Task, ...]
+    next: tuple[str | None, ...] | None
+    metadata: Mapping[str, Any]
+    format: int | None
+    """`checkpoint.v`; None when undecodable."""
+    channel_versions: Mapping[str, Any] = field(default_factory=dict)
+    versions_seen: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    status: Status | None = None
+    """The live status if this checkpoint has no child: done, ready, paused, failed, unknown."""
+    problems: tuple[Problem, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """One difference between two states, at a JSON Pointer over logical values (design 6)."""
+
+    path: str
+    op: Op
+    before: Value
+    """Meaningless for `add`."""
+    after: Value
+    """Meaningless for `remove`."""
+    from_path: str | None = None
+    """Where a `move` came from."""
+    authors: tuple[Author, ...] = ()
+
+    @property
+    def channel(self) -> str:
+        return self.path.split("/", 2)[1].replace("~1", "/").replace("~0", "~") if "/" in self.path else ""
+
+
+@dataclass(frozen=True, slots=True)
+class Comparison:
+    """A diff with the two headers it compares; `before` is None for a root."""
+
+    before: Checkpoint | None
+    after: Checkpoint
+    changes: tuple[Change, ...]
+    problems: tuple[Problem, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class NodeRun:
+    """A task that made a checkpoint (it ran from the parent), as far as headers tell."""
+
+    name: str | None
+    task_id: str | None
+    status: TaskStatus
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """One line of the checkpoint tree, the same in terminal, page and JSON."""
+
+    checkpoint: Checkpoint
+    number: str
+    """`4`; inside a subgraph `4.2`; in the scratch file `s1`. Never changes while a thread grows."""
+    lane: int
+    depth: int
+    """Nesting of the namespace: 0 root, 1 subgraph, …"""
+    lanes: tuple[int, ...]
+    """Lanes that pass through this row (drawn as vertical lines), this row's own included."""
+    parent_lane: int | None
+    """Lane of the row that this one grew from when it differs from `lane` (draw a bend), else None."""
+    origin_checkpoint_id: str | None
+    """For a fork: the checkpoint it was made from."""
+    nodes: tuple[NodeRun, ...]
+    next: tuple[str | None, ...] | None
+    status: Status | None
+    is_head: bool
+    channels: tuple[str, ...]
+    """State channels that this superstep wrote or changed."""
+    seconds: float | None = None
+    """Time since the parent."""
+    parent_number: str | None = None
+    """Number of the row this one grew from (the origin for a fork, the calling row for a subgraph's first)."""
+    label: str = ""
+    """What to call the row: the nodes that ran, `input`, `set /refund/amount`, `copy of #4`."""
+    is_leaf: bool = False
+    marks: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Thread:
+    """One line of the thread list."""
+
+    thread_id: str
+    location: str
+    namespaces: tuple[str, ...]
+    checkpoints: int
+    roots: tuple[str, ...]
+    heads: tuple[str, ...]
+    head: str | None
+    status: Status
+    first_at: str | None
+    last_at: str | None
+    size_bytes: int
+    first_text: str | None
+    last_text: str | None
+    metadata: Mapping[str, Any]
+    scratch_checkpoints: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Hit:
+    """Where a searched text occurs."""
+
+    address: Address
+    number: str | None
+    path: str
+    excerpt: str
+
+
+@dataclass(frozen=True, slots=True)
+class Patch:
+    """Final values by path: `set` maps a path to tagged JSON, `unset` lists paths to remove."""
+
+    set: Mapping[str, Tagged_JSON] = field(default_factory=dict)
+    unset: tuple[str, ...] = ()
+
+    def __bool__(self) -> bool:
+        return bool(self.set or self.unset)
+
+
+@dataclass(frozen=True, slots=True)
+class GraphSpec:
+    """Where the user's graph is: `graph` is a name in `langgraph.json`, `module:attr` or `path.py:attr`; None = look it up."""
+
+    graph: str | None = None
+    python: str | None = None
+    """Interpreter to run it with; None = `VIRTUAL_ENV`, `.venv` beside `langgraph.json`, else the studio's own."""
+    cwd: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ForkRequest:
+    """What a person asks for when forking. Exactly one act: copy (nothing else given), `patch` and/or `goto`, or `as_node` + `update`."""
+
+    address: Address
+    patch: Patch = field(default_factory=Patch)
+    goto: str | None = None
+    as_node: str | None = None
+    update: Tagged_JSON = None
+    is_update: bool = False
+    """True = `update_state` with the user's graph, `as_node` may be None (LangGraph decides)."""
+    new_thread: str | None = None
+    in_place: bool = False
+    graph: GraphSpec = field(default_factory=GraphSpec)
+    trust_types: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class ForkResult:
+    address: Address
+    parent_checkpoint_id: str | None
+    stored_in: str
+    forked_from: Address
+    recipe: str
+    """`copy`, `set`, `goto`, `set+goto`, `update_state`, `subgraph`."""
+    next: tuple[str | None, ...] | None
+    verified: bool
+    """The stored result was read back and equals what was asked for."""
+    surprises: tuple[str, ...]
+    root: Address
+    created: tuple[Address, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class ForkPreview:
+    """What a fork would do, before anything is written."""
+
+    changes: tuple[Change, ...]
+    next: tuple[str | None, ...] | None
+    warnings: tuple[str, ...]
+    refused: str | None = None
+    """The reason, when the fork would be refused."""
+    expect: Mapping[str, Value] | None = None
+    """The values the fork will hold."""
+
+
+@dataclass(frozen=True, slots=True)
+class RunRequest:
+    address: Address
+    graph: GraphSpec = field(default_factory=GraphSpec)
+    input: Any = None
+    has_input: bool = False
+    resume: Any = None
+    has_resume: bool = False
+    answers: Mapping[str, Any] = field(default_factory=dict)
+    before: tuple[str, ...] = ()
+    after: tuple[str, ...] = ()
+    in_place: bool = False
+    trust_types: bool = False
+    recursion_limit: int | None = None
+    config: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class TypeUse:
+    """A stored type that running would import."""
+
+    name: str
+    count: int
+    safe: bool
+    """On LangGraph's own safe list, or in the graph's schema."""
+    channels: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class RunPlan:
+    """What a run will do, on the screen before it starts (design rule 4)."""
+
+    address: Address
+    runs: tuple[str, ...]
+    """Tasks that run first."""
+    kept: tuple[str, ...]
+    """Finished siblings that are not run again."""
+    asks: tuple[str, ...]
+    """Open questions that will be asked again, in words."""
+    side_effects: tuple[str, ...]
+    """Tool calls and nodes that already ran after this point and may happen twice, in words."""
+    graph: str
+    """`support_agent` = /path/graphs.py:support_agent"""
+    graph_file: str | None
+    interpreter: str
+    types: tuple[TypeUse, ...]
+    needs_trust: bool
+    """A stored type outside the safe list and the graph's schema: `trust_types` or a click is needed."""
+    stored_in: str
+    warnings: tuple[str, ...] = ()
+    makes_copy: bool = False
+    """A base checkpoint is copied to the scratch file first."""
+
+    @property
+    def one_click(self) -> bool:
+        return not self.side_effects and not self.needs_trust
+
+
+@dataclass(frozen=True, slots=True)
+class RunEvent:
+    """One event of a run; `event` is plan, checkpoint, task, task_result, log, error or end."""
+
+    event: str
+    data: Mapping[str, Any]
+    at: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class Edge:
+    """A seen edge: `source` led to `target`, `count` times in this thread."""
+
+    source: str
+    target: str
+    count: int

@@ -1,0 +1,1 @@
+"""Text that every front end shares: the output gate, secrets, summaries of values, word diff, labels."""

@@ -1,0 +1,118 @@
+"""Words, times, sizes and code snippets that terminal, page and command line print alike."""
+
+from __future__ import annotations
+
+import json
+from studio.model import Address, Row, TaskStatus
+from studio.times import parse
+
+STATUS_WORDS = {
+    "ran": "ran", "answered": "answered", "done": "done", "ready": "ready to run", "paused": "waiting for an answer", "failed": "failed",
+    "unknown": "not known", None: "not known",
+}
+STATUS_SHAPES = {"ran": "●", "answered": "■", "done": "●", "ready": "●", "paused": "■", "failed": "✕", "unknown": "◌", None: "●"}
+TASK_WORDS: dict[TaskStatus, str] = {
+    "done": "finished", "failed": "failed", "paused": "waiting", "pending": "not run yet", "unknown": "not known",
+}
+SOURCE_WORDS = {"input": "input", "loop": "superstep", "update": "edited by update_state", "fork": "fork"}
+
+
+def status_word(status: str | None) -> str:
+    return STATUS_WORDS.get(status, "not known")
+
+
+def when(iso: str | None, *, date: bool = True) -> str:
+    """`2026-03-14 14:02:09` in UTC, or `14:02:09.412` without the date."""
+    found = parse(iso)
+    if found is None:
+        return "time not known"
+    if date:
+        return found.strftime("%Y-%m-%d %H:%M:%S")
+    return found.strftime("%H:%M:%S.") + f"{found.microsecond // 1000:03d}"
+
+
+def duration(seconds: float | None) -> str:
+    """`+0.2 s`, `+3.0 m`, `+2.1 h`, `+4 d`; negative ones (clock steps) keep their sign; empty for None."""
+    if seconds is None:
+        return ""
+    sign, size = ("−" if seconds < 0 else "+"), abs(seconds)
+    if size < 0.95e-1:
+        return f"{sign}{size * 1000:.0f} ms"
+    for limit, unit, step in ((99.95, "s", 1.0), (5400.0, "m", 60.0), (172800.0, "h", 3600.0)):
+        if size < limit:
+            return f"{sign}{size / step:.1f} {unit}"
+    return f"{sign}{size / 86400:.0f} d"
+
+
+def size(count: int) -> str:
+    """`812 B`, `24.5 KB`, `1.2 MB`."""
+    if count < 1000:
+        return f"{count} B"
+    amount = float(count)
+    for unit in ("KB", "MB", "GB", "TB"):
+        amount /= 1000
+        if amount < 999.5 or unit == "TB":
+            return f"{amount:.1f} {unit}" if amount < 99.95 else f"{amount:.0f} {unit}"
+    return f"{count} B"
+
+
+def plural(count: int, word: str, many: str | None = None) -> str:
+    """`1 checkpoint`, `12 checkpoints`, `2 branches`."""
+    form = word if count == 1 else many or (word + "es" if word.endswith(("ch", "sh", "s", "x")) else word + "s")
+    return f"{count:,} {form}"
+
+
+def row_title(row: Row) -> str:
+    """The bold words of a timeline row, raw: the nodes that ran, or what made the checkpoint."""
+    return row.label
+
+
+def python_snippet(address: Address, path: str, fork_hint: bool = True) -> str:
+    """Python code that opens this checkpoint with the user's own graph."""
+    config = json.dumps(
+        {"thread_id": address.thread_id, "checkpoint_ns": address.checkpoint_ns, "checkpoint_id": address.checkpoint_id}, indent=4
+    ).replace("\n", "\n    ")
+    update = '\n# new_config = graph.update_state(config, {"channel": "value"}, as_node="node")\n# graph.invoke(None, new_config)' if fork_hint else ""
+    return f"""import sqlite3
+
+from langgraph.checkpoint.sqlite import SqliteSaver
+
+# `builder` is your StateGraph; SqliteSaver may change the file it opens, so use a copy.
+graph = builder.compile(checkpointer=SqliteSaver(sqlite3.connect({json.dumps(path)}, check_same_thread=False)))
+config = {{"configurable": {config}}}
+print(graph.get_state(config))
+{update.lstrip(chr(10))}
+"""
+
+
+def pytest_snippet(address: Address, path: str, next_nodes: tuple[str | None, ...] | None, graph: str = "your_module:graph") -> str:
+    """A pytest skeleton that replays this checkpoint on a private copy of the file."""
+    module, _, attribute = graph.partition(":")
+    nodes = ", ".join(name or "?" for name in next_nodes or ()) or "nothing"
+    return f'''"""Replays one stored checkpoint on a private copy; next to run there: {nodes}."""
+
+import shutil
+import sqlite3
+
+from langgraph.checkpoint.sqlite import SqliteSaver
+
+from {module.removesuffix(".py").replace("/", ".")} import {attribute or "graph"}
+
+SOURCE = {json.dumps(path)}
+CONFIG = {{
+    "configurable": {{
+        "thread_id": {json.dumps(address.thread_id)},
+        "checkpoint_ns": {json.dumps(address.checkpoint_ns)},
+        "checkpoint_id": {json.dumps(address.checkpoint_id)},
+    }}
+}}
+
+
+def test_replay_from_checkpoint(tmp_path):
+    copy = tmp_path / "checkpoints.sqlite"
+    shutil.copy(SOURCE, copy)
+    graph = {attribute or "graph"}
+    graph.checkpointer = SqliteSaver(sqlite3.connect(copy, check_same_thread=False))
+    result = graph.invoke(None, CONFIG)
+    assert result  # say here what must hold
+'''

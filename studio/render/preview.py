@@ -1,0 +1,193 @@
+"""One-line summaries of stored values, and messages as a person reads them. Everything returned is gated and masked."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from studio.model import Value
+from studio.render import secrets
+from studio.render.gate import clean, line
+from studio.value import MapValue, Opaque, Tagged
+
+MASK = "••••••••"
+_ROLES = {
+    "human": "user", "HumanMessage": "user", "HumanMessageChunk": "user", "user": "user",
+    "ai": "assistant", "AIMessage": "assistant", "AIMessageChunk": "assistant", "assistant": "assistant",
+    "system": "system", "SystemMessage": "system", "developer": "system",
+    "tool": "tool", "ToolMessage": "tool", "FunctionMessage": "tool", "function": "tool",
+    "RemoveMessage": "remove", "remove": "remove", "ChatMessage": "chat", "chat": "chat",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class ToolCall:
+    id: str | None
+    name: str
+    args: Value
+
+
+@dataclass(frozen=True, slots=True)
+class MessageView:
+    """A chat message: `role` is user, assistant, system, tool, remove or chat; `text` is raw (a front end passes it through the gate)."""
+
+    role: str
+    id: str | None
+    text: str
+    tool_calls: tuple[ToolCall, ...] = ()
+    tool_call_id: str | None = None
+    name: str | None = None
+    status: str | None = None
+    """`error` for a tool result that says so."""
+
+
+def message(value: Value) -> MessageView | None:
+    """A stored value as a message, or None when it is none: LangChain messages of any era, or `{role, content}` maps."""
+    if isinstance(value, Tagged):
+        role = _ROLES.get(value.name) if value.module.startswith(("langchain", "langgraph")) else None
+        fields: Any = value.fields if role else None
+    elif isinstance(value, dict) and "content" in value:
+        kind = value.get("role") or value.get("type")
+        role = _ROLES.get(kind) if isinstance(kind, str) else None
+        fields = value
+    else:
+        return None
+    if not role or not isinstance(fields, dict) or ("content" not in fields and role != "remove"):
+        return None
+    calls = fields.get("tool_calls") or ()
+    return MessageView(
+        role=role,
+        id=_text(fields.get("id")),
+        text=content_text(fields.get("content")),
+        tool_calls=tuple(_call(call) for call in calls if isinstance(call, dict)) if isinstance(calls, list) else (),
+        tool_call_id=_text(fields.get("tool_call_id")),
+        name=_text(fields.get("name")),
+        status=_text(fields.get("status")) if fields.get("status") == "error" else None,
+    )
+
+
+def content_text(content: Value) -> str:
+    """The readable text of message content: a string, or blocks of which non-text ones are named in brackets."""
+    if isinstance(content, str):
+        return content
+    if not isinstance(content, list):
+        return "" if content is None else summary(content, 200)
+    parts = []
+    for block in content:
+        if isinstance(block, str):
+            parts.append(block)
+        elif isinstance(block, dict) and isinstance(block.get("text"), str):
+            parts.append(block["text"])
+        elif isinstance(block, dict):
+            parts.append(f"[{block.get('type', 'block')}]")
+    return "\n".join(parts)
+
+
+def _call(call: dict[str, Any]) -> ToolCall:
+    function = call.get("function")
+    if isinstance(function, dict):
+        return ToolCall(_text(call.get("id")), str(function.get("name", "?")), function.get("arguments"))
+    return ToolCall(_text(call.get("id")), str(call.get("name", "?")), call.get("args"))
+
+
+def _text(value: Value) -> str | None:
+    return value if isinstance(value, str) else None
+
+
+def call_text(call: ToolCall, width: int = 160) -> str:
+    """`issue_refund(order="4711", amount=499.0)`, gated."""
+    if isinstance(call.args, dict):
+        inner = ", ".join(f"{line(str(key))}={summary(value, 60, key=str(key))}" for key, value in call.args.items())
+    else:
+        inner = "" if call.args is None else summary(call.args, 120)
+    return line(f"{line(call.name)}({inner})", width)
+
+
+def summary(value: Value, width: int = 80, *, key: str | None = None, show_secrets: bool = False) -> str:
+    """A value in one line of at most `width` characters: scalars exact, texts quoted, collections by size and first items."""
+    if not show_secrets and secrets.reason(key, value):
+        return MASK
+    return line(_summary(value, width, 0, show_secrets), width)
+
+
+def _summary(value: Value, room: int, depth: int, show_secrets: bool) -> str:
+    if value is None or isinstance(value, bool):
+        return {None: "null", True: "true", False: "false"}[value]
+    if isinstance(value, (int, float)):
+        return number(value)
+    if isinstance(value, str):
+        return '"' + value[: 4 * room + 16].replace("\n", " ⏎ ") + '"'
+    if isinstance(value, (bytes, bytearray)):
+        return f"{len(value):,} bytes"
+    if isinstance(value, Opaque):
+        return f"⟨{value.reason}, {value.size:,} bytes⟩"
+    shown = message(value)
+    if shown:
+        if shown.role == "remove":
+            return f"remove message {shown.id or ''}"
+        calls = " ".join("⚒ " + call_text(call, 60) for call in shown.tool_calls)
+        return f"{shown.role}: {shown.text[: 4 * room]} {calls}".replace("\n", " ").strip()
+    if isinstance(value, Tagged):
+        return _tagged_summary(value, room, depth, show_secrets)
+    if isinstance(value, list):
+        return _collection("[", "]", [(None, item) for item in value[:12]], len(value), room, depth, show_secrets)
+    if isinstance(value, dict):
+        return _collection("{", "}", list(value.items())[:12], len(value), room, depth, show_secrets)
+    if isinstance(value, MapValue):
+        pairs = [(_summary(k, 20, depth + 1, show_secrets), v) for k, v in value.pairs[:12]]
+        return _collection("{", "}", pairs, len(value.pairs), room, depth, show_secrets)
+    return f"⟨{type(value).__name__}⟩"
+
+
+def _collection(opening: str, closing: str, items: list[tuple[Any, Value]], size: int, room: int, depth: int, show_secrets: bool) -> str:
+    if not size:
+        return opening + closing
+    if depth >= 3 or room < 12:
+        return f"{opening}{size:,} item{'s' if size != 1 else ''}{closing}"
+    parts, used = [], 2
+    for name, item in items:
+        masked = not show_secrets and secrets.reason(name if isinstance(name, str) else None, item)
+        text = MASK if masked else _summary(item, max(8, room - used), depth + 1, show_secrets)
+        part = text if name is None else f"{name}: {text}"
+        if parts and used + len(part) > room - 6:
+            break
+        parts.append(part)
+        used += len(part) + 2
+    more = f", +{size - len(parts):,}" if size > len(parts) else ""
+    return opening + ", ".join(parts) + more + closing
+
+
+def _tagged_summary(value: Tagged, room: int, depth: int, show_secrets: bool) -> str:
+    name = value.name
+    if value.kind == "fields":
+        return name + _collection("(", ")", list(value.fields.items())[:12], len(value.fields), room - len(name), depth, show_secrets)
+    if value.kind == "items":
+        return name + _collection("{", "}", [(None, item) for item in value.items[:12]], len(value.items), room - len(name), depth, show_secrets)
+    if value.kind == "array":
+        payload = value.payload
+        if isinstance(payload, list) and len(payload) >= 2:
+            shape = "×".join(str(n) for n in payload[1]) if isinstance(payload[1], list) else "?"
+            return f"array {payload[0]} {shape}"
+        return "array"
+    if value.kind == "snapshot":
+        return _summary(value.payload, room, depth, show_secrets)
+    if value.kind == "args":
+        args = value.args
+        if len(args) == 1 and isinstance(args[0], (str, int, float)) and not isinstance(args[0], bool):
+            inner = args[0] if isinstance(args[0], str) else number(args[0])
+            return f"{inner} {name}" if name in _BARE else f"{name}({_summary(args[0], room, depth + 1, show_secrets)})"
+        return name + _collection("(", ")", [(None, item) for item in args[:12]], len(args), room - len(name), depth, show_secrets)
+    return f"⟨{name or 'extension ' + str(value.code)}⟩"
+
+
+_BARE = {"date", "datetime", "time", "UUID", "Decimal", "ZoneInfo", "IPv4Address", "IPv6Address"}
+
+
+def number(value: float) -> str:
+    """A number as its stored type shows it: `499.0` stays a float, NaN and infinities by name."""
+    return repr(value).replace("inf", "∞") if isinstance(value, float) else str(value)
+
+
+def full_text(value: Value) -> str:
+    """A stored text as it may be shown in full, gated, newlines kept."""
+    return clean(value if isinstance(value, str) else str(value))

@@ -1,0 +1,71 @@
+"""Which stored values are secrets: masked by default in every view, output and export.
+
+A value is a secret by its type (`SecretStr`), by the name of the field it stands in, or by the shape of a well-known key. The
+rules look at one value at a time, so a front end reveals one value at a time.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+from studio.value import Tagged
+
+_NAME = re.compile(
+    r"(?:^|[_\-. ])(?:api[_\-]?keys?|access[_\-]?keys?|secret[_\-]?keys?|private[_\-]?keys?|auth[_\-]?tokens?|access[_\-]?tokens?|"
+    r"refresh[_\-]?tokens?|id[_\-]?tokens?|session[_\-]?tokens?|bearer|authorization|proxy[_\-]authorization|passwords?|passwd|passphrase|pwd|secrets?|"
+    r"client[_\-]?secret|credentials?|cookies?|set[_\-]cookie|tokens?)$",
+    re.IGNORECASE,
+)
+_CAMEL = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
+_COUNT_NAMES = re.compile(r"(?:max|min|total|input|output|prompt|completion|num|count|cached|reasoning|audio|context|used)[_\-]?tokens?$", re.IGNORECASE)
+_SHAPES = (
+    re.compile(r"\bsk-(?:[A-Za-z]+-)*[A-Za-z0-9_\-]{16,}"),
+    re.compile(r"\b(?:AKIA|ASIA)[A-Z0-9]{16}\b"),
+    re.compile(r"\b(?:gh[pousr]_[A-Za-z0-9]{20,}|github_pat_[A-Za-z0-9_]{20,}|glpat-[A-Za-z0-9_\-]{16,})"),
+    re.compile(r"\bxox[abeoprs]-[A-Za-z0-9\-]{10,}"),
+    re.compile(r"\bAIza[A-Za-z0-9_\-]{30,}"),
+    re.compile(r"\b(?:hf|npm|lsv2_(?:pt|sk)|pypi|dop_v1|shpat|sbp|r8)_[A-Za-z0-9_]{20,}"),
+    re.compile(r"\b[rs]k_(?:live|test)_[A-Za-z0-9]{16,}"),
+    re.compile(r"\beyJ[A-Za-z0-9_\-]{8,}\.eyJ[A-Za-z0-9_\-]{8,}\.[A-Za-z0-9_\-]*"),
+    re.compile(r"-----BEGIN (?:[A-Z]+ )*PRIVATE KEY-----"),
+    re.compile(r"\bBearer\s+[A-Za-z0-9_\-.=+/]{8,}"),
+    re.compile(r"\b[a-z][a-z0-9+.\-]*://[^\s:/@]+:(?!\*+@)[^\s:/@]+@"),
+)
+_TRIGGERS = ("sk-", "AKIA", "ASIA", "gh", "glpat-", "xox", "AIza", "_", "eyJ", "-----BEGIN", "Bearer", "://")
+_SCAN_LIMIT = 1_000_000
+
+
+def reason(key: str | None, value: Any) -> str | None:
+    """Why this value must be masked, in a few words, or None. `key` is the name it stands under, if any."""
+    if isinstance(value, Tagged):
+        return f"a {value.name}" if value.name in ("SecretStr", "SecretBytes", "Secret") else None
+    if isinstance(value, (str, bytes)) and value:
+        if key and _named(key) and not (isinstance(value, str) and value.isdigit() and len(value) < 6):
+            return "named like a secret"
+        if isinstance(value, str):
+            return "looks like a key" if has_secret(value) else None
+    return None
+
+
+def has_secret(text: str) -> bool:
+    """Whether a text holds something of the shape of a well-known key. Looks at the first and last million characters."""
+    if len(text) > 2 * _SCAN_LIMIT:
+        return has_secret(text[:_SCAN_LIMIT]) or has_secret(text[-_SCAN_LIMIT:])
+    if not any(trigger in text for trigger in _TRIGGERS):
+        return False
+    return any(shape.search(text) for shape in _SHAPES)
+
+
+def mask_text(text: str) -> str:
+    """A text with every secret-shaped part replaced, for logs and error texts where the rest should stay readable."""
+    if not any(trigger in text for trigger in _TRIGGERS):
+        return text
+    for shape in _SHAPES:
+        text = shape.sub("[masked]", text)
+    return text
+
+
+def _named(key: str) -> bool:
+    name = _CAMEL.sub("_", key) if any(c.isupper() for c in key[1:]) and not key.isupper() else key
+    return bool(_NAME.search(name)) and not _COUNT_NAMES.search(name)

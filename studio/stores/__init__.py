@@ -1,0 +1,1 @@
+"""Readers: each store turns one kind of location into headers and raw rows."""
