@@ -1,0 +1,57 @@
+# Two commands for everybody:  make demo  (look at the sample threads)   make test  (run the tests)
+# Each makes .venv and installs what it needs; Python 3.11 or newer and a connection to the package index are enough.
+
+VENV ?= .venv
+PYTHON ?= $(shell for p in python3.14 python3.13 python3.12 python3.11 python3; do \
+	"$$p" -c 'import sys, venv, ensurepip; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && echo "$$p" && break; done)
+BIN := $(VENV)/bin
+PIP := $(BIN)/python -m pip --disable-pip-version-check
+INPUTS := pyproject.toml constraints.txt hatch_build.py package.json package-lock.json static/src/editor-bundle.js
+PYTEST_ARGS ?= -n 2 --dist loadfile
+
+.PHONY: help demo test lint check format bench samples wheel clean
+help: ## list these targets
+	@awk -F ':.*## ' '/^[a-z]+:.*## /{printf "  make %-8s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+demo: $(VENV)/.for-use ## open the sample threads in the browser
+	$(BIN)/studio demo
+
+test: $(VENV)/.for-work ## run the tests
+	$(BIN)/python -m pytest $(PYTEST_ARGS)
+
+lint: $(VENV)/.for-work ## style, types, and which package may import which
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+
+check: lint test ## all of it, before a change goes in
+
+format: $(VENV)/.for-work ## lay out the code
+	$(BIN)/ruff check --fix .
+	$(BIN)/ruff format .
+
+bench: $(VENV)/.for-work ## measure the budgets; figures go to benchmarks/README.md
+	$(BIN)/python benchmarks/measure.py
+
+samples: $(VENV)/.for-work ## make the sample databases again
+	$(BIN)/python sample_threads/build.py
+
+wheel: $(VENV)/.for-work ## build dist/*.whl with the browser code inside
+	$(BIN)/python -m build --wheel
+
+clean: ## remove what these targets made
+	rm -rf $(VENV) dist build static/vendor .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
+
+$(BIN)/python:
+	@test -n "$(PYTHON)" || { echo "Python 3.11 or newer with its venv module is needed (on Debian: apt install python3-venv)." >&2; exit 1; }
+	$(PYTHON) -m venv $(VENV)
+
+$(VENV)/.for-use: $(INPUTS) | $(BIN)/python
+	$(PIP) install --quiet --constraint constraints.txt --editable .
+	@touch $@
+
+$(VENV)/.for-work: $(INPUTS) | $(BIN)/python
+	$(PIP) install --quiet --constraint constraints.txt --upgrade pip
+	$(PIP) install --quiet --constraint constraints.txt --group dev --editable .
+	@touch $@ $(VENV)/.for-use
