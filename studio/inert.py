@@ -1,0 +1,152 @@
+"""Stored things that have no plain Python form: maps with other keys than text, and bytes that nobody may open."""
+
+from __future__ import annotations
+
+import hashlib
+import pickletools
+from typing import Any, Final
+
+MAX_PICKLE_OPS = 200_000
+
+
+class Missing:
+    """The type of `MISSING`: no value at all, which is not the stored value `None`."""
+
+    __slots__ = ()
+
+    def __repr__(self) -> str:
+        return "MISSING"
+
+
+MISSING: Final = Missing()
+
+
+class MapValue:
+    """A map whose keys are not all text (or not all different): `pairs` in stored order."""
+
+    __slots__ = ("pairs",)
+    pairs: tuple[tuple[Any, Any], ...]
+
+    def __init__(self, pairs: Any) -> None:
+        object.__setattr__(self, "pairs", tuple((key, value) for key, value in pairs))
+
+    def __setattr__(self, name: str, value: object) -> None:
+        raise AttributeError("a stored value is not changed in place")
+
+    def __len__(self) -> int:
+        return len(self.pairs)
+
+    def __repr__(self) -> str:
+        return f"MapValue({len(self.pairs)} pairs)"
+
+
+class Opaque:
+    """Bytes that stay closed: `reason` is `pickle`, `encrypted`, `damaged` or `unsupported`."""
+
+    __slots__ = ("_names", "raw", "reason")
+    reason: str
+    raw: bytes
+
+    def __init__(self, reason: str, raw: bytes) -> None:
+        self.reason = reason
+        self.raw = raw
+        self._names: tuple[str, ...] | None = None
+
+    @property
+    def size(self) -> int:
+        return len(self.raw)
+
+    @property
+    def sha256(self) -> str:
+        return hashlib.sha256(self.raw).hexdigest()
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """What loading a pickle would import, `module.name`, read from its opcodes without loading it."""
+        if self._names is None:
+            self._names = pickle_names(self.raw) if self.reason == "pickle" else ()
+        return self._names
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Opaque) and self.reason == other.reason and self.raw == other.raw
+
+    def __hash__(self) -> int:
+        return hash((self.reason, self.raw))
+
+    def __repr__(self) -> str:
+        return f"Opaque({self.reason!r}, {self.size} bytes)"
+
+
+def pickle_names(blob: bytes) -> tuple[str, ...]:
+    """Names that the GLOBAL, INST and STACK_GLOBAL opcodes of a pickle mention, in order; stops quietly where it is damaged."""
+    names: dict[str, None] = {}
+    memo: dict[int, str | None] = {}
+    texts: list[str | None] = []  # the strings pushed so far, newest last; None for anything else
+    try:
+        for count, (op, arg, _) in enumerate(pickletools.genops(blob)):
+            if count > MAX_PICKLE_OPS:
+                break
+            name = op.name
+            if name in ("GLOBAL", "INST"):
+                names[str(arg).replace(" ", ".", 1)] = None
+                texts.append(None)
+            elif name == "STACK_GLOBAL":
+                known = [text for text in texts[-2:] if text is not None]
+                names[".".join(known) if len(known) == 2 else "?"] = None
+                texts.append(None)
+            elif "UNICODE" in name or "STRING" in name:
+                texts.append(str(arg))
+            elif name == "MEMOIZE":
+                memo[len(memo)] = texts[-1] if texts else None
+            elif name in ("PUT", "BINPUT", "LONG_BINPUT"):
+                memo[int(arg)] = texts[-1] if texts else None
+            elif name in ("GET", "BINGET", "LONG_BINGET"):
+                texts.append(memo.get(int(arg)))
+            elif op.stack_after:
+                texts.append(None)
+    except Exception:  # noqa: S110 - a hostile pickle may break the op reader in any way; what was read so far is the answer
+        pass
+    return tuple(names)
+
+
+class Stored:
+    """Mixin for a root value whose stored form is not the encoder's own: `raw` gives the same bytes back while it is unchanged."""
+
+    raw: bytes
+
+
+class StoredDict(dict[str, Any], Stored):
+    pass
+
+
+class StoredList(list[Any], Stored):
+    pass
+
+
+class StoredStr(str, Stored):
+    pass
+
+
+class StoredInt(int, Stored):
+    pass
+
+
+class StoredFloat(float, Stored):
+    pass
+
+
+class StoredBytes(bytes, Stored):
+    pass
+
+
+_STORED: dict[type, Any] = {dict: StoredDict, list: StoredList, str: StoredStr, int: StoredInt, float: StoredFloat, bytes: StoredBytes}
+
+
+def with_stored_form(value: Any, raw: bytes) -> Any:
+    """The same value, remembering the bytes it was read from; values without a subclass come back as they are."""
+    make = _STORED.get(type(value))
+    if make is None:
+        return value
+    kept = make(value)
+    kept.raw = raw
+    return kept

@@ -1,0 +1,238 @@
+"""Tagged JSON: the one exchange form for values (command line, editor, patch files, exports), and patches made of it.
+
+Plain JSON stays plain; everything else is an object with a `$` key (design 6), so that an untouched document reads back to the same
+stored bytes. Beyond the forms listed there: `{"$ext": 42, "$bytes": …}` for codes that nobody knows, `"value"` for the content of a
+delta snapshot, `"$extra"` for further entries of a JSON envelope. All functions work on values of any depth.
+"""
+
+from __future__ import annotations
+
+import base64
+import json
+import math
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from studio import jsontext
+from studio.arrays import as_array
+from studio.errors import PatchError, RefError
+from studio.inert import MISSING, MapValue, Missing, Opaque
+from studio.model import Patch, Tagged_JSON, Value
+from studio.paths import children, get, item_id, join_path, set_in, split_path, unset_in
+from studio.value import Tagged
+from studio.untagged import from_tagged
+
+__all__ = [
+    "apply_patch", "children", "dumps", "from_tagged", "get", "item_id", "join_path", "loads", "set_in", "split_path", "to_tagged", "unset_in",
+]  # fmt: skip
+
+Mask = Callable[[str | None, Value], str | None]
+
+EXACT = 1 << 53
+"""Integers beyond this lose digits in readers that know only doubles."""
+
+
+def to_tagged(value: Value, *, mask: Mask | None = None, limit: int | None = None) -> Tagged_JSON:
+    """A value as tagged JSON.
+
+    `mask(key, value)` gives the reason why a value must not be shown, or None; the key is the name it stands under. `limit` is the
+    longest text (characters) or collection (entries) that is given whole; longer ones become `{"$cut": {"size", "head"}}`.
+    """
+    root: list[Any] = [None]
+    stack: list[tuple[Any, str | None, Any, Any]] = [(value, None, root, 0)]
+    while stack:
+        item, key, target, slot = stack.pop()
+        if mask is not None:
+            reason = mask(key, item)
+            if reason is not None:
+                target[slot] = {"$masked": reason}
+                continue
+        target[slot] = _one(item, key, stack, limit)
+    return root[0]
+
+
+def _one(item: Any, key: str | None, stack: list[Any], limit: int | None) -> Any:
+    """The document of a scalar, or an empty container whose parts are put on the stack."""
+    if item is None or item is True or item is False:
+        return item
+    if isinstance(item, str):
+        return str(item) if limit is None or len(item) <= limit else {"$cut": {"size": len(item), "head": item[:limit]}}
+    if isinstance(item, int):
+        return int(item) if -EXACT <= item <= EXACT else {"$int": jsontext.int_text(item)}
+    if isinstance(item, float):
+        return _float(item)
+    if isinstance(item, list):
+        return _list(item, key, stack, limit)
+    if isinstance(item, dict):
+        if any(name[:1] == "$" for name in item):
+            return _pairs(list(item.items()), stack, limit)
+        return _map(item, stack, limit)
+    if isinstance(item, Tagged):
+        return _tagged(item, key, stack, limit)
+    if isinstance(item, (bytes, bytearray)):
+        if limit is not None and len(item) > limit:
+            return {"$cut": {"size": len(item), "head": {"$bytes": _base64(item[:limit]), "size": limit}}}
+        return {"$bytes": _base64(item), "size": len(item)}
+    if isinstance(item, MapValue):
+        return _pairs(list(item.pairs), stack, limit)
+    if isinstance(item, Opaque):
+        names = {"names": list(item.names)} if item.names else {}
+        return {"$opaque": item.reason, "size": item.size, "sha256": item.sha256, **names}
+    raise TypeError(f"{type(item).__name__} is no stored value")
+
+
+def _float(number: float) -> Any:
+    if math.isfinite(number) and (number != 0 or math.copysign(1, number) > 0):
+        return float(number)
+    return {"$float": "nan" if number != number else "-0.0" if number == 0 else "inf" if number > 0 else "-inf"}
+
+
+def _base64(raw: bytes) -> str:
+    return base64.b64encode(raw).decode("ascii")
+
+
+def _list(items: list[Any], key: str | None, stack: list[Any], limit: int | None) -> Any:
+    shown = items if limit is None else items[:limit]
+    out: list[Any] = [None] * len(shown)
+    stack.extend((shown[index], key, out, index) for index in range(len(shown) - 1, -1, -1))
+    return out if len(shown) == len(items) else {"$cut": {"size": len(items), "head": out}}
+
+
+def _map(entries: dict[str, Any], stack: list[Any], limit: int | None) -> Any:
+    shown = entries if limit is None or len(entries) <= limit else dict(list(entries.items())[:limit])
+    out: dict[str, Any] = dict.fromkeys(map(str, shown))
+    stack.extend((item, name, out, name) for name, item in shown.items())
+    return out if len(shown) == len(entries) else {"$cut": {"size": len(entries), "head": out}}
+
+
+def _pairs(pairs: list[tuple[Any, Any]], stack: list[Any], limit: int | None) -> Any:
+    out: list[Any] = []
+    for name, item in pairs[:limit]:
+        pair = [None, None]
+        out.append(pair)
+        stack.append((name, None, pair, 0))
+        stack.append((item, name if isinstance(name, str) else None, pair, 1))
+    return {"$map": out} if len(out) == len(pairs) else {"$cut": {"size": len(pairs), "head": {"$map": out}}}
+
+
+def _tagged(value: Tagged, key: str | None, stack: list[Any], limit: int | None) -> Any:
+    kind = value.kind
+    if kind == "unknown":
+        return {"$ext": value.code, "$bytes": _base64(value.raw or b""), "size": len(value.raw or b"")}
+    if kind == "array":
+        return {"$array": _array(value)}
+    out: dict[str, Any] = {"$type": value.type_name, "$ext": value.code}
+    if value.method is not None:
+        out["method"] = value.method
+    if kind == "fields":
+        out["fields"] = {}
+        if any(name[:1] == "$" for name in value.fields):
+            out["fields"] = _pairs(list(value.fields.items()), stack, None)
+        else:
+            out["fields"] = _map(value.fields, stack, None)
+    elif kind == "snapshot":
+        out["value"] = None
+        stack.append((value.payload, key, out, "value"))
+    else:
+        out[kind] = _list(value.items if kind == "items" else value.args, key, stack, limit)
+    extra = _extra(value)
+    if extra:
+        out["$extra"] = None
+        stack.append((extra, None, out, "$extra"))
+    return out
+
+
+def _extra(value: Tagged) -> dict[str, Any]:
+    """What an envelope or payload holds beyond its usual parts, so that the document is complete."""
+    payload = value.payload
+    if isinstance(value.code, int):
+        usual = 4 if value.method is not None else 3
+        return {"rest": payload[usual:]} if isinstance(payload, list) and len(payload) > usual else {}
+    if value.code not in ("lc1", "lc2"):
+        return {}
+    content = "kwargs" if value.kind == "fields" else "args"
+    usual_keys = {"lc", "type", "id", content} | ({"method"} if isinstance(payload.get("method"), str) else set())
+    return {name: item for name, item in payload.items() if name not in usual_keys}
+
+
+def _array(value: Tagged) -> dict[str, Any]:
+    array = as_array(value)
+    if array is None:
+        return {}
+    preview = array.preview()
+    shown: dict[str, Any] = {"dtype": array.dtype, "shape": array.shape, "preview": preview if preview is None else [to_tagged(item) for item in preview]}
+    if preview is None:
+        shown["unreadable"] = "it holds memory addresses, not values" if "O" in array.dtype else "its bytes do not fit its type and shape"
+    return shown
+
+
+def dumps(doc: Tagged_JSON, indent: int | None = None) -> str:
+    """Pure ASCII JSON text of a document of any depth; everything else is escaped, nothing is replaced."""
+    return jsontext.dumps(doc, jsontext.Style(ascii=True), indent=indent)
+
+
+def loads(text: str) -> Tagged_JSON:
+    """Parse a document. `499.0` stays a float; `PatchError` names line and column of what is wrong, repeated keys included."""
+    try:
+        return jsontext.loads(text, _unique, constants=False)
+    except json.JSONDecodeError as error:
+        raise PatchError(f"no valid JSON: {error.msg} at line {error.lineno}, column {error.colno}", "Texts need double quotes.", "bad-json") from error
+    except ValueError as error:
+        raise PatchError(f"no valid JSON: {error}", "", "bad-json") from error
+
+
+def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    found = dict(pairs)
+    if len(found) != len(pairs):
+        seen: set[str] = set()
+        double = next(key for key, _ in pairs if key in seen or seen.add(key))  # type: ignore[func-returns-value]
+        raise PatchError(f"no valid JSON: the key {double!r} stands twice in one object", "Keep one of them.", "bad-json")
+    return found
+
+
+def apply_patch(values: Mapping[str, Value], patch: Patch) -> dict[str, Value]:
+    """The values after a patch: first what is set, in order, then what is removed. `PatchError` when a path or value does not fit."""
+    result: dict[str, Value] = dict(values)
+    for path, doc in patch.set.items():
+        steps = _patch_steps(path)
+        try:
+            stored = get(result, path)
+        except RefError:
+            stored = MISSING
+        new = from_tagged(doc, stored)
+        result = {**result, steps[0]: new} if len(steps) == 1 else set_in(result, path, new)
+    for path in _removal_order(result, patch.unset):
+        result = unset_in(result, path)
+    return result
+
+
+def _patch_steps(path: str) -> list[str]:
+    try:
+        steps = split_path(path)
+    except RefError as error:
+        raise PatchError(error.message, error.hint, "bad-path") from error
+    if not steps:
+        raise PatchError("a path must name a channel", "A path looks like /messages/3/content.", "bad-path")
+    return steps
+
+
+def _removal_order(values: dict[str, Value], paths: tuple[str, ...]) -> list[str]:
+    """Paths ordered so that removing one does not shift another: later list items first."""
+    keyed = []
+    for path in dict.fromkeys(paths):
+        here: Any = values
+        order: list[tuple[int, str]] = []
+        for step in _patch_steps(path):
+            index = None
+            if not isinstance(here, Missing):
+                index = next((at for at, (_, item) in enumerate(children(here)) if item_id(item) == step[3:]), None) if step.startswith("id:") else None
+                here = _down(here, step)
+            order.append((index if index is not None else int(step) if step.isdigit() and len(step) < 12 else -1, step))
+        keyed.append((order, path))
+    return [path for _, path in sorted(keyed, key=lambda pair: [part[0] for part in pair[0]], reverse=True)]
+
+
+def _down(value: Any, step: str) -> Any:
+    from studio.paths import child
+
+    return child(value, step)

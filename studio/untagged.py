@@ -1,0 +1,249 @@
+"""Tagged JSON back to stored values: the reading half of `studio.tagged`."""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import re
+from collections.abc import Callable
+from typing import Any
+
+from studio import jsontext
+from studio.errors import PatchError
+from studio.inert import MISSING, MapValue, Missing, Opaque
+from studio.model import Tagged_JSON, Value
+from studio.msgpack_slow import make_map
+from studio.paths import item_id, join_path, list_of, map_of
+from studio.value import Tagged, equal
+
+_FLOATS = {"nan": float("nan"), "inf": float("inf"), "-inf": float("-inf"), "-0.0": -0.0}
+_PLACEHOLDERS = ("$masked", "$opaque", "$cut", "$array")
+_PAIR = re.compile(r"-?\d+")
+
+Trail = tuple[Any, str] | None  # (trail of the parent, step), for messages
+Finish = Callable[[], Any]
+
+
+class _Reader:
+    """An explicit stack of work: reading a container pushes its completion below the reading of its parts."""
+
+    def __init__(self) -> None:
+        self.todo: list[tuple[Any, ...]] = []
+
+    def run(self, doc: Any, stored: Any) -> Any:
+        root: list[Any] = [None]
+        self.todo.append((None, doc, stored, root, 0, None))
+        while self.todo:
+            finish, doc, stored, target, slot, trail = self.todo.pop()
+            target[slot] = finish() if finish is not None else self.read(doc, stored, target, slot, trail)
+        return root[0]
+
+    def read(self, doc: Any, stored: Any, target: Any, slot: Any, trail: Trail) -> Any:
+        if isinstance(doc, dict):
+            form = next((key for key in doc if key[:1] == "$"), None)
+            if form is not None:
+                return self.read_form(form, doc, stored, target, slot, trail)
+            entries = map_of(stored) if not isinstance(stored, Tagged) else None
+            return self.entries(doc, entries or {}, trail)
+        if isinstance(doc, list):
+            out: list[Any] = [None] * len(doc)
+            matched = match_items(doc, list_of(stored) if isinstance(stored, list) else None)
+            self.todo.extend((None, item, matched[at], out, at, (trail, str(at))) for at, item in enumerate(doc))
+            return out
+        return doc
+
+    def entries(self, doc: dict[str, Any], stored: dict[str, Any], trail: Trail) -> dict[str, Any]:
+        out: dict[str, Any] = dict.fromkeys(doc)
+        self.todo.extend((None, item, stored.get(key, MISSING), out, key, (trail, key)) for key, item in doc.items())
+        return out
+
+    def read_form(self, form: str, doc: dict[str, Any], stored: Any, target: Any, slot: Any, trail: Trail) -> Any:
+        if form in _PLACEHOLDERS:
+            return _stands_for(form, doc, stored, trail)
+        if form == "$bytes" or (form == "$ext" and "$bytes" in doc and "$type" not in doc):
+            raw = _bytes(doc["$bytes"], trail)
+            return _unknown(doc["$ext"], raw, trail) if "$ext" in doc else raw
+        if form == "$float":
+            if doc["$float"] not in _FLOATS:
+                raise _wrong("$float must be nan, inf, -inf or -0.0", trail)
+            return _FLOATS[doc["$float"]]
+        if form == "$int":
+            text = doc["$int"]
+            if not isinstance(text, str) or not _PAIR.fullmatch(text):
+                raise _wrong("$int must hold digits in a text", trail)
+            return jsontext.text_int(text)
+        if form == "$map":
+            return self.read_map(doc["$map"], stored, target, slot, trail)
+        if form in ("$type", "$ext"):
+            return self.read_object(doc, stored, target, slot, trail)
+        raise _wrong(f"{form} is no form of tagged JSON", trail, 'A map with a key that begins with $ is written {"$map": [[key, value], …]}.')
+
+    def read_map(self, pairs: Any, stored: Any, target: Any, slot: Any, trail: Trail) -> Any:
+        if not isinstance(pairs, list) or not all(isinstance(pair, list) and len(pair) == 2 for pair in pairs):
+            raise _wrong("$map must be a list of [key, value] pairs", trail)
+        known = stored.pairs if isinstance(stored, MapValue) else tuple((map_of(stored) or {}).items()) if isinstance(stored, dict) else ()
+        out = [[None, None] for _ in pairs]
+
+        def finish() -> Any:
+            return make_map([(key, value) for key, value in out])
+
+        self.todo.append((finish, None, None, target, slot, trail))
+        for at, (key_doc, value_doc) in enumerate(pairs):
+            key = from_tagged(key_doc)
+            if isinstance(key, (list, dict)):
+                key = _key(key)
+            partner = next((value for other, value in known if equal(other, key)), MISSING)
+            self.todo.append((None, value_doc, partner, out[at], 1, (trail, str(at))))
+            out[at][0] = key
+        return None
+
+    def read_object(self, doc: dict[str, Any], stored: Any, target: Any, slot: Any, trail: Trail) -> Any:
+        name, code = doc.get("$type"), doc.get("$ext")
+        if not isinstance(name, str) or not (code in ("lc1", "lc2", "send", "interrupt") or (type(code) is int and code in (0, 1, 2, 3, 4, 5, 7))):
+            raise _wrong('an object needs "$type" (its full class name) and "$ext" (0-5, 7, "lc1" or "lc2")', trail)
+        kind = next((part for part in ("fields", "args", "items", "value") if part in doc), None)
+        content = doc.get(kind) if kind else None
+        same_type = isinstance(stored, Tagged) and stored.type_name == name and stored.code == code
+        parts: dict[str, Any] = {}
+
+        def finish() -> Any:
+            built = _build(code, name, doc.get("method"), kind, parts, stored if same_type else None, trail)
+            return stored if same_type and equal(built, stored) and "$extra" not in doc else built
+
+        if kind == "fields" and isinstance(content, dict):
+            known: Any = stored.fields if same_type else MISSING
+        elif kind in ("args", "items") and isinstance(content, list):
+            known = (list_of(stored) or []) if same_type else MISSING
+        elif kind == "value":
+            known = stored.payload if same_type else MISSING
+        else:
+            raise _wrong(f'a {name} needs "fields", "args" or "items"', trail)
+        self.todo.append((finish, None, None, target, slot, trail))
+        if "$extra" in doc:
+            self.todo.append((None, doc["$extra"], MISSING, parts, "extra", (trail, "$extra")))
+        self.todo.append((None, content, known, parts, kind, trail))
+        return None
+
+
+def from_tagged(doc: Tagged_JSON, stored: Value | Missing = MISSING) -> Value:
+    """The value that a document describes.
+
+    `stored` is the value that stands at its place now: `$masked`, `$opaque`, `$cut` and `$array` take it over, and an object that was not
+    changed keeps its stored bytes. `PatchError` for forms that do not exist and placeholders for which nothing is stored.
+    """
+    return _Reader().run(doc, stored)
+
+
+def _stands_for(form: str, doc: dict[str, Any], stored: Any, trail: Trail) -> Any:
+    if isinstance(stored, Missing):
+        raise _wrong(f"nothing is stored that {form} could stand for", trail, "Write the value itself, or set only the value that changes by its own path.")
+    if form == "$array" and not (isinstance(stored, Tagged) and stored.kind == "array"):
+        raise _wrong("there is no stored array here", trail)
+    if form == "$opaque" and not isinstance(stored, Opaque):
+        raise _wrong("there are no unreadable bytes stored here", trail)
+    return stored
+
+
+def _bytes(text: Any, trail: Trail) -> bytes:
+    try:
+        return base64.b64decode(text, validate=True)
+    except (binascii.Error, TypeError, ValueError) as error:
+        raise _wrong("$bytes must be base64", trail) from error
+
+
+def _unknown(code: Any, raw: bytes, trail: Trail) -> Tagged:
+    if type(code) is not int or not -128 <= code <= 127:
+        raise _wrong("$ext must be a code from -128 to 127", trail)
+    return Tagged(code, raw)
+
+
+def _key(key: Any) -> Any:
+    return tuple(map(_key, key)) if isinstance(key, list) else key
+
+
+def _build(code: Any, name: str, method: Any, kind: str | None, parts: dict[str, Any], stored: Tagged | None, trail: Trail) -> Tagged:
+    module, _, short = name.rpartition(".")
+    content = parts[kind or ""]
+    extra = parts.get("extra") or {}
+    if code in ("lc1", "lc2"):
+        if stored is not None and "extra" not in parts:
+            return stored.replace(**{str(kind): content})
+        head = {"lc": int(code[2]), "type": "constructor", "id": [*module.split("."), short]}
+        named = {"method": method} if isinstance(method, str) else {}
+        body = {"kwargs": content} if kind == "fields" else {"args": content if kind == "args" else [content]}
+        merged = {**head, **named, **extra, **body}
+        order = [key for key in (stored.payload if stored is not None else ("lc", "type", "id", "method", "args", "kwargs")) if key in merged]
+        return Tagged(code, None, {key: merged[key] for key in [*order, *(key for key in merged if key not in order)]})
+    if code in ("send", "interrupt"):
+        return Tagged(code, None, {f"__{code}__": True, **content})
+    if code == 7:
+        return Tagged.of_payload(7, content)
+    if kind == "args" and code != 1:
+        if len(content) != 1:
+            raise _wrong(f"a {name} stored under code {code} holds exactly one argument", trail)
+        content = content[0]
+    payload = [module, short, content, *([method] if isinstance(method, str) else []), *extra.get("rest", [])]
+    return Tagged.of_payload(code, payload)
+
+
+def match_items(doc: list[Any], stored: list[Any] | None) -> list[Any]:
+    """For each item of a document the stored item it stands for, or `MISSING`: by id, else by position, else by content.
+
+    Positions count only while the list has kept its length. Content: the item that the document's item, placeholders filled in from it,
+    equals.
+    """
+    if not stored:
+        return [MISSING] * len(doc)
+    by_id = {name: item for item in reversed(stored) if (name := item_id(item)) is not None}
+    out: list[Any] = []
+    unnamed = [item for item in stored if item_id(item) is None]
+    for at, item in enumerate(doc):
+        name = _doc_id(item)
+        if name is not None and name in by_id:
+            out.append(by_id[name])
+        elif len(doc) == len(stored) and (name is None or item_id(stored[at]) is None):
+            out.append(stored[at])
+        else:
+            out.append(_like(item, unnamed) if name is None and _has_placeholder(item) else MISSING)
+    return out
+
+
+def _like(doc: Any, candidates: list[Any]) -> Any:
+    fits: list[Any] = []
+    for candidate in candidates:
+        try:
+            if equal(from_tagged(doc, candidate), candidate) and not any(equal(candidate, other) for other in fits):
+                fits.append(candidate)
+        except PatchError:
+            continue
+    return fits[0] if len(fits) == 1 else MISSING
+
+
+def _has_placeholder(doc: Any) -> bool:
+    stack = [doc]
+    while stack:
+        doc = stack.pop()
+        if isinstance(doc, dict):
+            if any(form in doc for form in _PLACEHOLDERS):
+                return True
+            stack.extend(doc.values())
+        elif isinstance(doc, list):
+            stack.extend(doc)
+    return False
+
+
+def _doc_id(doc: Any) -> str | None:
+    if not isinstance(doc, dict):
+        return None
+    fields = doc.get("fields", doc) if "$type" in doc else doc
+    found = fields.get("id") if isinstance(fields, dict) else None
+    return found if isinstance(found, str) and found else None
+
+
+def _wrong(message: str, trail: Trail, hint: str = "") -> PatchError:
+    steps: list[str] = []
+    while trail is not None:
+        trail, step = trail
+        steps.append(step)
+    where = join_path(steps[::-1])
+    return PatchError(f"{message} (at {where})" if where else message, hint, "bad-value")
