@@ -1,0 +1,55 @@
+"""The few facts of a header that lie inside the blobs: read from their first bytes, never by decoding a state."""
+
+from __future__ import annotations
+
+import json
+import re
+from datetime import UTC, datetime, timedelta
+
+from studio import times
+
+HEAD_BYTES = 96
+"""Every writer puts `v`, `ts` and `id` first."""
+
+_MSGPACK_TS = re.compile(
+    rb"\A(?:[\x80-\x8f]|\xde..)(?:\xa1v(?:[\x00-\x7f]|\xcc.)|\xa2id(?:[\xa0-\xbf]|\xd9.)[\x20-\x7e]{8,64}?)*\xa2ts(?:[\xa0-\xbf]|\xd9.)"
+    rb"(\d{4}-\d\d-\d\dT[\d:.]{5,15}(?:[+-]\d\d:\d\d|Z)?)", re.DOTALL,
+)
+_JSON_TS = re.compile(rb'\A\s*\{(?:\s*"(?:v|id)"\s*:\s*(?:\d+|"[^"\\]*")\s*,)*\s*"ts"\s*:\s*"([^"\\]{10,40})"')
+_UUID = re.compile(r"\A[0-9a-f]{8}-[0-9a-f]{4}-6[0-9a-f]{3}-[0-9a-f]{4}-[0-9a-f]{12}\Z", re.IGNORECASE)
+_GREGORIAN = datetime(1582, 10, 15, tzinfo=UTC)
+
+
+def created_at(head: bytes, checkpoint_id: str) -> str | None:
+    """ISO time in UTC from the first bytes of a checkpoint blob, else from a well-formed uuid6, else None."""
+    match = _MSGPACK_TS.match(head) or _JSON_TS.match(head)
+    if match is not None:
+        text = match.group(1).decode("ascii", "replace")
+        found = times.parse(text)
+        if found is not None:
+            return text if text.endswith("+00:00") else found.isoformat()
+    return uuid6_time(checkpoint_id)
+
+
+def uuid6_time(text: str) -> str | None:
+    """When a uuid6 was made, to the microsecond; None for anything else, also for times outside 2000 to 2200."""
+    if not _UUID.match(text):
+        return None
+    ticks = int(text[:8] + text[9:13] + text[15:18], 16)
+    found = _GREGORIAN + timedelta(microseconds=ticks // 10)
+    return found.isoformat() if 2000 <= found.year < 2200 else None
+
+
+def step_and_source(metadata: bytes) -> tuple[int | None, str | None]:
+    """`step` and `source` of a metadata document; None for what is not there, not of its type, or not readable."""
+    try:
+        document = json.loads(metadata)
+    except (ValueError, RecursionError):
+        return None, None
+    if not isinstance(document, dict):
+        return None, None
+    step, source = document.get("step"), document.get("source")
+    return (
+        step if isinstance(step, int) and not isinstance(step, bool) else None,
+        source if isinstance(source, str) else None,
+    )

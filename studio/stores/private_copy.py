@@ -1,0 +1,86 @@
+"""A private copy of a database and its side files, for the few files that SQLite cannot read where they are."""
+
+from __future__ import annotations
+
+import atexit
+import contextlib
+import os
+import shutil
+import tempfile
+import weakref
+from typing import IO
+
+from studio.errors import OpenError
+
+try:
+    import fcntl
+except ImportError:  # Windows: stale copies are left to the system's own cleaning of its temp folder
+    fcntl = None  # type: ignore[assignment]
+
+PREFIX = "checkpoint-studio-copy-"
+_alive: weakref.WeakSet[PrivateCopy] = weakref.WeakSet()
+_swept = False
+
+
+class PrivateCopy:
+    """A copy in a folder of ours (mode 0700) that goes away with `remove()` or at exit.
+
+    The folder holds a locked file while its owner lives; a folder whose lock can be taken was left behind by a process that
+    was killed, and the next one sweeps it. Raises OpenError when there is no room.
+    """
+
+    def __init__(self, source: str) -> None:
+        _sweep()
+        parts = [source + suffix for suffix in ("", "-wal", "-journal") if os.path.exists(source + suffix)]
+        size = sum(os.path.getsize(part) for part in parts)
+        base = tempfile.gettempdir()
+        free = shutil.disk_usage(base).free
+        if free < size + (16 << 20):
+            raise OpenError(
+                f"{source} must be copied to be read, and there is no room: {size:,} bytes are needed, {free:,} are free in {base}.",
+                "Make room there, or point TMPDIR to another disk.", "no-room",
+            )
+        self.folder = tempfile.mkdtemp(prefix=PREFIX, dir=base)
+        self._lock: IO[bytes] | None = None
+        if fcntl is not None:
+            self._lock = open(os.path.join(self.folder, "owner"), "wb")  # noqa: SIM115 - held as long as the copy lives
+            fcntl.flock(self._lock, fcntl.LOCK_EX)
+        _alive.add(self)
+        self.path = os.path.join(self.folder, "copy.sqlite")
+        try:
+            for part in parts:
+                target = self.path + part[len(source):]
+                shutil.copyfile(part, target)
+                os.chmod(target, 0o600)
+        except OSError as error:
+            self.remove()
+            raise OpenError(f"{source} cannot be copied to be read: {error.strerror or error}.", slug="unreadable") from error
+
+    def remove(self) -> None:
+        shutil.rmtree(self.folder, ignore_errors=True)
+        if self._lock is not None:
+            self._lock.close()
+            self._lock = None
+        _alive.discard(self)
+
+
+@atexit.register
+def _remove_all() -> None:
+    for copy in list(_alive):
+        copy.remove()
+
+
+def _sweep() -> None:
+    """Once per process: remove copies whose owner is gone."""
+    global _swept
+    if _swept or fcntl is None:
+        return
+    _swept = True
+    base = tempfile.gettempdir()
+    with contextlib.suppress(OSError):
+        for entry in os.scandir(base):
+            if not entry.name.startswith(PREFIX) or not entry.is_dir(follow_symlinks=False):
+                continue
+            with contextlib.suppress(OSError), open(os.path.join(entry.path, "owner"), "r+b") as lock:
+                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                shutil.rmtree(entry.path, ignore_errors=True)
