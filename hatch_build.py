@@ -34,6 +34,7 @@ BUILD_TOOLS = ("esbuild", "@esbuild/")
 IN_WHEEL = ("static", "templates", "sample_threads")
 """Folders that lie beside the package in a checkout and inside it in a wheel; `studio/assets.py` knows both places."""
 
+NOT_SHIPPED = {"__pycache__", "src"}
 LEFTOVERS = ("-wal", "-shm", "-journal", ".pyc")
 
 
@@ -60,7 +61,7 @@ def wheel_files(root: Path) -> dict[str, str]:
     files = {}
     for folder in IN_WHEEL:
         for path in sorted((root / folder).rglob("*")):
-            if path.is_file() and "__pycache__" not in path.parts and not path.name.endswith(LEFTOVERS):
+            if path.is_file() and not NOT_SHIPPED & set(path.relative_to(root).parts) and not path.name.endswith(LEFTOVERS):
                 files[str(path)] = f"studio/{path.relative_to(root).as_posix()}"
     return files
 
