@@ -127,10 +127,10 @@ def find_index(items: Sequence[Any], step: str) -> int | None:
     return index if index < len(items) else None
 
 
-def _pair_index(value: MapValue, step: str) -> int | None:
-    exact = next((index for index, (key, _) in enumerate(value.pairs) if key_step(key) == step), None)
-    if exact is not None:
-        return exact
+def _pair_index(value: MapValue, step: str, exact: bool = False) -> int | None:
+    found = next((index for index, (key, _) in enumerate(value.pairs) if key_step(key) == step), None)
+    if found is not None or exact:
+        return found
     return next((index for index, (key, _) in enumerate(value.pairs) if not isinstance(key, str) and key_step(key) == f"[{step}]"), None)
 
 
@@ -197,8 +197,8 @@ def _set_element(array: Array, steps: Sequence[str], path: str, new: Any) -> Tag
     return array.with_element([int(step) for step in steps], new)
 
 
-def with_child(value: Any, step: str, new: Any, path: str = "") -> Any:
-    """A copy of `value` with one direct child set."""
+def with_child(value: Any, step: str, new: Any, path: str = "", *, exact: bool = False) -> Any:
+    """A copy of `value` with one direct child set. Not `exact`: `7` also finds the key 7 where there is no key "7"."""
     entries = map_of(value)
     if entries is not None:
         key = _key_of(step)
@@ -216,7 +216,7 @@ def with_child(value: Any, step: str, new: Any, path: str = "") -> Any:
             index = len(items)
         return rebuilt(value, [*items[:index], new, *items[index + 1 :]])
     if isinstance(value, MapValue):
-        at = _pair_index(value, step)
+        at = _pair_index(value, step, exact)
         pairs = list(value.pairs)
         if at is None:
             return make_map([*pairs, (_key_of(step), new)])
