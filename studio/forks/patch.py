@@ -1,0 +1,100 @@
+"""The patch recipe: final values for channels, the same next nodes (fork-recipes 3)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from studio import tagged, value
+from studio.errors import PatchError, RefError
+from studio.forks.copy import Draft
+from studio.model import Patch, Value
+
+_KINDS = (
+    (bool, "true/false"),
+    (int, "integer"),
+    (float, "float"),
+    (str, "text"),
+    (bytes, "bytes"),
+    (list, "list"),
+    ((dict, value.MapValue), "map"),
+    (type(None), "null"),
+)
+_SNAPSHOT = 7
+"""Ext code of a stored delta channel's snapshot: legal bare as well, so an edited one is stored bare."""
+
+
+def plain(stored: Value) -> Value:
+    """A stored channel value as the graph sees it: a delta channel's snapshot is unwrapped."""
+    if isinstance(stored, value.Tagged) and stored.code == _SNAPSHOT:
+        return stored.payload
+    return stored
+
+
+def values_to_edit(draft: Draft, rebuilt: Mapping[str, Value]) -> dict[str, Value]:
+    """Every channel that a path may name, scheduling channels included; `rebuilt` gives the delta channels not stored here."""
+    return {**rebuilt, **{channel: plain(stored) for channel, stored in draft.values.items()}}
+
+
+def apply(draft: Draft, patch: Patch, rebuilt: Mapping[str, Value], certainty: Mapping[str, str]) -> None:
+    """Set and unset values by path. PatchError when a path is missing, or would change a value that is only guessed.
+
+    `certainty` says for each rebuilt channel whether its value is `exact`.
+    """
+    before = values_to_edit(draft, rebuilt)
+    for path in (*patch.set, *patch.unset):
+        steps = _steps(path)
+        if not steps:
+            raise PatchError("A patch must name a channel, not the whole state.", "Write /channel or /channel/….", "bad-path")
+        channel = steps[0]
+        if len(steps) > 1 and certainty.get(channel, "exact") != "exact":
+            raise PatchError(
+                f"The value of {channel!r} is not stored here and cannot be rebuilt for certain ({certainty[channel]}), "
+                "so a part of it cannot be changed.",
+                f"Set the whole channel (/{channel}) instead, or fork a checkpoint that stores it.",
+                "not-exact",
+            )
+    for path in patch.unset:
+        steps = _steps(path)
+        if len(steps) == 1 and steps[0] in rebuilt and steps[0] not in draft.values:
+            reason = f"{steps[0]!r} is rebuilt from earlier checkpoints, so it cannot be removed here."
+            raise PatchError(reason, "Set it to an empty value.", "rebuilt")
+    try:
+        after = tagged.apply_patch(before, patch)
+    except RefError as error:
+        raise PatchError(error.message, error.hint, "no-such-path") from error
+    for channel, new in after.items():
+        if channel not in before or (new is not before[channel] and not value.equal(new, before[channel])):
+            draft.set_channel(channel, new)
+    for channel in before:
+        if channel not in after:
+            draft.remove_channel(channel)
+
+
+def _steps(path: str) -> list[str]:
+    try:
+        return tagged.split_path(path)
+    except RefError as error:
+        raise PatchError(error.message, error.hint, "bad-path") from error
+
+
+def kind_of(stored: Value) -> str:
+    """The type of a value in a person's words, to compare what was there with what is set."""
+    if isinstance(stored, value.Tagged):
+        return stored.type_name or f"extension {stored.code}"
+    for kind, name in _KINDS:
+        if isinstance(stored, kind):
+            return name
+    return type(stored).__name__
+
+
+def type_warnings(patch: Patch, before: Mapping[str, Value], after: Mapping[str, Value]) -> list[str]:
+    """One line per path whose type changes: the running graph would meet another type than it stored."""
+    found = []
+    for path in patch.set:
+        try:
+            old, new = tagged.get(before, path), tagged.get(after, path)
+        except (RefError, PatchError):
+            continue
+        if old is not None and kind_of(old) != kind_of(new):
+            found.append(f"{path} was {kind_of(old)} and becomes {kind_of(new)}.")
+    return found

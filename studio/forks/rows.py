@@ -1,0 +1,190 @@
+"""Rows as they go into a database: into columns that exist there, INSERT only.
+
+The four layouts of LangGraph's SQLite saver differ in few columns (facts 1.1, 1.2); a table may carry more, or another
+name. Nothing here alters a table or touches a row that is there.
+"""
+
+from __future__ import annotations
+
+import re
+import sqlite3
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from studio.errors import OpenError, PatchError
+from studio.model import Address, WriteRow
+from studio.stores.layout import find_layout
+
+CHECKPOINTS = """CREATE TABLE checkpoints (
+    thread_id TEXT NOT NULL, checkpoint_ns TEXT NOT NULL DEFAULT '', checkpoint_id TEXT NOT NULL, parent_checkpoint_id TEXT,
+    type TEXT, checkpoint BLOB, metadata BLOB, PRIMARY KEY (thread_id, checkpoint_ns, checkpoint_id)
+)"""
+WRITES = """CREATE TABLE writes (
+    thread_id TEXT NOT NULL, checkpoint_ns TEXT NOT NULL DEFAULT '', checkpoint_id TEXT NOT NULL, task_id TEXT NOT NULL,
+    task_path TEXT NOT NULL DEFAULT '', idx INTEGER NOT NULL, channel TEXT NOT NULL, type TEXT, value BLOB,
+    PRIMARY KEY (thread_id, checkpoint_ns, checkpoint_id, task_id, idx)
+)"""
+
+
+@dataclass(frozen=True, slots=True)
+class NewRow:
+    """A checkpoint row to insert."""
+
+    address: Address
+    parent: str | None
+    tag: str | None
+    blob: bytes
+    metadata_tag: str | None
+    metadata: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class NewWrite:
+    """A row of `writes` to insert, with the thread that `WriteRow` leaves out."""
+
+    thread_id: str
+    row: WriteRow
+
+
+@dataclass(frozen=True, slots=True)
+class Tables:
+    """Where checkpoints and writes are in one database."""
+
+    checkpoints: str
+    writes: str | None
+    checkpoint_columns: frozenset[str]
+    write_columns: frozenset[str]
+    checkpoints_sql: str
+    writes_sql: str | None
+
+    @property
+    def id_column(self) -> str:
+        return "checkpoint_id" if "checkpoint_id" in self.checkpoint_columns else "thread_ts"
+
+    @property
+    def parent_column(self) -> str:
+        return "parent_checkpoint_id" if "parent_checkpoint_id" in self.checkpoint_columns else "parent_ts"
+
+    @property
+    def has_namespaces(self) -> bool:
+        return "checkpoint_ns" in self.checkpoint_columns
+
+
+def quote(name: str) -> str:
+    return '"' + name.replace('"', '""') + '"'
+
+
+def find_tables(connection: sqlite3.Connection) -> Tables | None:
+    """The tables that the reader of this file takes as checkpoints and writes, whatever their names; None when there are none."""
+    try:
+        layout = find_layout(connection, "")
+    except OpenError:
+        return None
+    texts = dict(connection.execute("SELECT name, sql FROM sqlite_master WHERE type = 'table'"))
+    writes = layout.writes
+    return Tables(
+        layout.checkpoints.plain_name,
+        writes.plain_name if writes else None,
+        layout.checkpoints.columns,
+        writes.columns if writes else frozenset(),
+        texts[layout.checkpoints.plain_name],
+        texts[writes.plain_name] if writes else None,
+    )
+
+
+def create_as(sql: str, name: str) -> str:
+    """A CREATE TABLE text under another table name, and only if that table is not there yet."""
+    body = re.sub(
+        r"""^\s*CREATE\s+TABLE\s+(?:IF\s+NOT\s+EXISTS\s+)?(?:(?:"(?:[^"]|"")*"|\[[^\]]*\]|`[^`]*`|'[^']*'|[^\s("'`\[]+)\s*\.\s*)?"""
+        r"""(?:"(?:[^"]|"")*"|\[[^\]]*\]|`[^`]*`|'(?:[^']|'')*'|[^\s("'`\[]+)\s*""",
+        "",
+        sql,
+        count=1,
+        flags=re.IGNORECASE,
+    )
+    return f"CREATE TABLE IF NOT EXISTS {quote(name)} {body}"
+
+
+def newest_id(connection: sqlite3.Connection, tables: Tables, thread_id: str) -> str:
+    """The largest checkpoint id of a thread over all its namespaces; "" when there is none."""
+    row = connection.execute(
+        f"SELECT max({tables.id_column}) FROM {quote(tables.checkpoints)} WHERE thread_id = ?", (thread_id,)
+    ).fetchone()
+    return str(row[0]) if row and row[0] is not None else ""
+
+
+def stored_blob(connection: sqlite3.Connection, tables: Tables, address: Address) -> bytes | None:
+    """The blob at an address, None when there is no such row."""
+    where, values = _key(tables, address)
+    row = connection.execute(f"SELECT checkpoint FROM {quote(tables.checkpoints)} WHERE {where}", values).fetchone()
+    if row is None:
+        return None
+    return row[0].encode("utf-8", "surrogatepass") if isinstance(row[0], str) else bytes(row[0] or b"")
+
+
+def has_thread(connection: sqlite3.Connection, tables: Tables, thread_id: str) -> bool:
+    query = f"SELECT 1 FROM {quote(tables.checkpoints)} WHERE thread_id = ? LIMIT 1"
+    return connection.execute(query, (thread_id,)).fetchone() is not None
+
+
+def _key(tables: Tables, address: Address) -> tuple[str, tuple[str, ...]]:
+    if tables.has_namespaces:
+        return (
+            f"thread_id = ? AND checkpoint_ns = ? AND {tables.id_column} = ?",
+            (address.thread_id, address.checkpoint_ns, address.checkpoint_id),
+        )
+    return f"thread_id = ? AND {tables.id_column} = ?", (address.thread_id, address.checkpoint_id)
+
+
+def insert(
+    connection: sqlite3.Connection,
+    tables: Tables,
+    rows: Iterable[NewRow],
+    writes: Iterable[NewWrite] = (),
+    *,
+    carried: bool = False,
+) -> None:
+    """Insert rows into the columns that exist. `carried` rows are copies of stored ones: those already there stay as they are.
+
+    PatchError when a column that these tables lack would have to hold something, sqlite3.IntegrityError when a new row is there.
+    """
+    verb = "INSERT OR IGNORE" if carried else "INSERT"
+    for row in rows:
+        values: dict[str, object] = {
+            "thread_id": row.address.thread_id,
+            "checkpoint_ns": row.address.checkpoint_ns,
+            tables.id_column: row.address.checkpoint_id,
+            tables.parent_column: row.parent,
+            "type": row.tag,
+            "checkpoint": row.blob,
+            "metadata_type": row.metadata_tag,
+            "metadata": row.metadata,
+        }
+        if row.address.checkpoint_ns and not tables.has_namespaces:
+            raise PatchError("This file's layout has no namespaces, so a subgraph checkpoint cannot be stored in it.")
+        if row.tag not in (None, "json") and "type" not in tables.checkpoint_columns:
+            raise PatchError(f"This file's layout has no column for the value type {row.tag!r}.")
+        _insert(connection, verb, tables.checkpoints, tables.checkpoint_columns, values)
+    for write in writes:
+        if tables.writes is None:
+            raise PatchError("This file has no table of writes, which this fork needs.")
+        values = {
+            "thread_id": write.thread_id,
+            "checkpoint_ns": write.row.checkpoint_ns,
+            "checkpoint_id" if "checkpoint_id" in tables.write_columns else "thread_ts": write.row.checkpoint_id,
+            "task_id": write.row.task_id,
+            "task_path": write.row.task_path or "",
+            "idx": write.row.idx,
+            "channel": write.row.channel,
+            "type": write.row.tag,
+            "value": write.row.value,
+        }
+        _insert(connection, verb, tables.writes, tables.write_columns, values)
+
+
+def _insert(connection: sqlite3.Connection, verb: str, table: str, columns: frozenset[str], values: dict[str, object]) -> None:
+    names = [name for name in values if name in columns]
+    marks = ", ".join("?" * len(names))
+    connection.execute(
+        f"{verb} INTO {quote(table)} ({', '.join(map(quote, names))}) VALUES ({marks})", [values[name] for name in names]
+    )

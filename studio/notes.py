@@ -1,0 +1,218 @@
+"""The sidecar: what a person and the studio keep about a store, beside its scratch file and never in the store.
+
+Marks and notes on checkpoints, the runs with their plan and outcome, and the audit: every write to a user's own store
+with the rows it added. Imported lazily, since it brings sqlite-utils.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import sqlite3
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import sqlite_utils
+
+from studio.errors import StudioError
+from studio.model import Address
+
+_KEY = ("thread_id", "checkpoint_ns", "checkpoint_id")
+_HERE = "thread_id = ? AND checkpoint_ns = ? AND checkpoint_id = ?"
+_TABLES: dict[str, tuple[dict[str, type], tuple[str, ...]]] = {
+    "marks": ({**dict.fromkeys(_KEY, str), "mark": str, "created_at": str}, (*_KEY, "mark")),
+    "notes": ({**dict.fromkeys(_KEY, str), "text": str, "updated_at": str}, _KEY),
+    "runs": (
+        {"id": str, "thread_id": str, "checkpoint_ns": str, "checkpoint_id": str, "plan": str, "status": str, "outcome": str,
+         "started_at": str, "ended_at": str},
+        ("id",),
+    ),
+    "audit": (
+        {"id": int, "store": str, "act": str, "thread_id": str, "checkpoint_ns": str, "checkpoint_id": str, "added": str,
+         "carried_rows": int, "status": str, "started_at": str, "ended_at": str},
+        ("id",),
+    ),
+    "studio_origins": (
+        {**dict.fromkeys(_KEY, str), **{f"origin_{name}": str for name in _KEY}, "origin_sha256": str, "created_at": str},
+        _KEY,
+    ),
+}  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class Note:
+    address: Address
+    text: str
+    updated_at: str
+
+
+@dataclass(frozen=True, slots=True)
+class RunRecord:
+    """A run as it was planned and how it ended; `status` is `running` until then."""
+
+    id: str
+    address: Address
+    plan: Any
+    status: str
+    outcome: Any
+    started_at: str
+    ended_at: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class AuditEntry:
+    """One write to a user's own store. `status` is `begun` (and stays so when the studio was killed in the middle) or `done`."""
+
+    id: int
+    store: str
+    act: str
+    origin: Address
+    added: tuple[Address, ...]
+    carried_rows: int
+    status: str
+    started_at: str
+    ended_at: str | None
+
+
+class Notes:
+    """The sidecar of one store. Reading makes no file; the first thing kept makes it (0600, in a 0700 folder)."""
+
+    def __init__(self, path: str) -> None:
+        self.path = path
+
+    # ---- marks and notes
+
+    def mark(self, address: Address, mark: str) -> None:
+        with self._open() as db:
+            db.table("marks").insert({**_row(address), "mark": mark, "created_at": _now()}, replace=True)
+
+    def unmark(self, address: Address, mark: str) -> None:
+        with self._open() as db:
+            db.table("marks").delete_where(f"{_HERE} AND mark = ?", [*_row(address).values(), mark])
+
+    def marks(self, thread_id: str) -> dict[Address, tuple[str, ...]]:
+        """Marks of a thread, in the order they were set."""
+        found: dict[Address, tuple[str, ...]] = {}
+        for row in self._read("marks", "thread_id = ?", [thread_id], "created_at, mark"):
+            address = _address(row)
+            found[address] = (*found.get(address, ()), row["mark"])
+        return found
+
+    def write_note(self, address: Address, text: str) -> None:
+        """Keep a note on a checkpoint; an empty text removes it."""
+        with self._open() as db:
+            if text.strip():
+                db.table("notes").insert({**_row(address), "text": text, "updated_at": _now()}, replace=True)
+            else:
+                db.table("notes").delete_where(_HERE, list(_row(address).values()))
+
+    def notes(self, thread_id: str) -> dict[Address, Note]:
+        rows = self._read("notes", "thread_id = ?", [thread_id], "updated_at")
+        return {_address(row): Note(_address(row), row["text"], row["updated_at"]) for row in rows}
+
+    # ---- runs
+
+    def begin_run(self, run_id: str, address: Address, plan: Mapping[str, Any]) -> None:
+        with self._open() as db:
+            db.table("runs").insert(
+                {"id": run_id, **_row(address), "plan": _json(plan), "status": "running", "outcome": None,
+                 "started_at": _now(), "ended_at": None},
+                replace=True,
+            )  # fmt: skip
+
+    def end_run(self, run_id: str, status: str, outcome: Mapping[str, Any] | None = None) -> None:
+        with self._open() as db:
+            db.table("runs").update(run_id, {"status": status, "outcome": _json(outcome), "ended_at": _now()})
+
+    def runs(self, thread_id: str | None = None) -> list[RunRecord]:
+        """Runs of a thread, or all, oldest first."""
+        where, values = ("thread_id = ?", [thread_id]) if thread_id is not None else ("1", [])
+        return [
+            RunRecord(
+                row["id"], _address(row), _from_json(row["plan"]), row["status"], _from_json(row["outcome"]),
+                row["started_at"], row["ended_at"],
+            )
+            for row in self._read("runs", where, values, "started_at, rowid")
+        ]  # fmt: skip
+
+    # ---- writes to a user's own store
+
+    def audit_begin(self, store: str, act: str, origin: Address, added: Sequence[Address], carried_rows: int = 0) -> int:
+        """Say what is about to be added to a user's store; returns the entry's number for `audit_done`."""
+        keys = [[one.thread_id, one.checkpoint_ns, one.checkpoint_id] for one in added]
+        with self._open() as db:
+            table = db.table("audit").insert(
+                {"store": store, "act": act, **_row(origin), "added": json.dumps(keys), "carried_rows": carried_rows,
+                 "status": "begun", "started_at": _now(), "ended_at": None}
+            )  # fmt: skip
+            return int(str(table.last_pk))
+
+    def audit_done(self, entry: int) -> None:
+        with self._open() as db:
+            db.table("audit").update(entry, {"status": "done", "ended_at": _now()})
+
+    def audit(self) -> list[AuditEntry]:
+        """Every write to a user's store, oldest first."""
+        return [
+            AuditEntry(
+                row["id"], row["store"], row["act"], _address(row), tuple(Address(*key) for key in json.loads(row["added"])),
+                row["carried_rows"], row["status"], row["started_at"], row["ended_at"],
+            )
+            for row in self._read("audit", "1", [], "id")
+        ]  # fmt: skip
+
+    def record_origin(self, new: Address, origin: Address, sha256: str) -> None:
+        """The origin of a fork in the user's own file (forks in the scratch file keep theirs there)."""
+        with self._open() as db:
+            came_from = {f"origin_{name}": text for name, text in _row(origin).items()}
+            db.table("studio_origins").insert(
+                {**_row(new), **came_from, "origin_sha256": sha256, "created_at": _now()}, replace=True
+            )  # fmt: skip
+
+    # ---- the file
+
+    @contextlib.contextmanager
+    def _open(self) -> Iterator[sqlite_utils.Database]:
+        try:
+            Path(self.path).parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+            with contextlib.suppress(FileExistsError):
+                os.close(os.open(self.path, os.O_CREAT | os.O_EXCL | os.O_RDWR, 0o600))
+            connection = sqlite3.connect(self.path, timeout=10.0)
+            with contextlib.closing(connection):
+                db = sqlite_utils.Database(connection)
+                for name, (columns, key) in _TABLES.items():
+                    db.table(name).create(columns, pk=key if len(key) > 1 else key[0], if_not_exists=True)
+                with connection:
+                    yield db
+        except (OSError, sqlite3.Error) as error:
+            raise StudioError(f"Notes cannot be kept in {self.path}: {error}.", slug="notes") from error
+
+    def _read(self, table: str, where: str, values: Sequence[Any], order: str) -> list[dict[str, Any]]:
+        if not os.path.isfile(self.path):
+            return []
+        with self._open() as db:
+            return list(db.table(table).rows_where(where, values, order_by=order))
+
+
+def _row(address: Address) -> dict[str, str]:
+    return {"thread_id": address.thread_id, "checkpoint_ns": address.checkpoint_ns, "checkpoint_id": address.checkpoint_id}
+
+
+def _address(row: Mapping[str, Any]) -> Address:
+    return Address(row["thread_id"], row["checkpoint_ns"], row["checkpoint_id"])
+
+
+def _json(value: Any) -> str | None:
+    return None if value is None else json.dumps(value, default=str)
+
+
+def _from_json(text: str | None) -> Any:
+    return None if text is None else json.loads(text)
+
+
+def _now() -> str:
+    return datetime.now(UTC).isoformat(timespec="milliseconds")
