@@ -1,0 +1,402 @@
+"""What the child process does with a loaded graph: run it, write as a node, describe it.
+
+The operations are coroutines over a `Driver`, which calls LangGraph's sync or its async methods; with a sync graph nothing ever
+waits, and `child.py` runs them without an event loop.
+
+Standard library and the user's LangGraph only, valid for Python 3.9: `child.py` loads this file by path.
+"""
+
+from __future__ import annotations
+
+import base64
+import contextlib
+import inspect as inspection
+import json
+import sqlite3
+import sys
+import typing
+from collections.abc import AsyncIterator, Iterable
+from typing import Any
+
+types = sys.modules["_studio_child_types"]
+loading = sys.modules["_studio_child_graph"]
+
+_BUSY_SECONDS = 30.0
+_VALUE_LIMIT = 20_000
+_CUSTOM_LIMIT = 200
+
+
+class Failure(Exception):
+    """A run that cannot start or go on, for a reason that is not the user's exception."""
+
+    def __init__(self, kind: str, message: str, **more: Any) -> None:
+        super().__init__(message)
+        self.kind = kind
+        self.more = more
+
+
+def jsonable(value: Any) -> Any:
+    """A value for an event: JSON where it is, else its `repr`, cut when long. The store holds the exact one."""
+    try:
+        text = json.dumps(value, default=lambda other: getattr(other, "model_dump", lambda: repr(other))())
+    except Exception:
+        text = json.dumps(repr(value))
+    return json.loads(text) if len(text) <= _VALUE_LIMIT else text[:_VALUE_LIMIT] + "…"
+
+
+def version_of(package: str) -> str | None:
+    from importlib import metadata
+
+    try:
+        return metadata.version(package)
+    except metadata.PackageNotFoundError:
+        return None
+
+
+def require_langgraph() -> None:
+    try:
+        import langgraph.graph  # noqa: F401
+    except ImportError as error:
+        hint = f"choose another one with --python, or: {sys.executable} -m pip install langgraph langgraph-checkpoint-sqlite"
+        raise Failure("saver", f"{sys.executable} has no LangGraph ({error})", hint=hint) from error
+
+
+def saver_class(is_async: bool) -> Any:
+    try:
+        if is_async:
+            from langgraph.checkpoint.sqlite.aio import AsyncSqliteSaver
+
+            return AsyncSqliteSaver
+        from langgraph.checkpoint.sqlite import SqliteSaver
+
+        return SqliteSaver
+    except ImportError as error:
+        install = f"{sys.executable} -m pip install langgraph-checkpoint-sqlite"
+        raise Failure("saver", f"{sys.executable} has no SQLite saver for LangGraph ({error})", hint=install) from error
+
+
+def serializer(gate: Any) -> Any:
+    from langgraph.checkpoint.serde.jsonplus import JsonPlusSerializer
+
+    return types.guarded(JsonPlusSerializer, gate)
+
+
+class Driver:
+    """One graph on one database, by its sync or its async methods; the same coroutines serve both."""
+
+    def __init__(self, graph: Any, saver: Any, is_async: bool, request: dict[str, Any]) -> None:
+        graph.checkpointer = saver
+        self.graph = graph
+        self.is_async = is_async
+        self.serde = saver.serde
+        self.database = request["database"]
+        self.request = request
+
+    def config(self, checkpoint_id: str | None = None, ns: str = "") -> dict[str, Any]:
+        conf = dict(self.request.get("configurable") or {}, thread_id=self.request["thread_id"], checkpoint_ns=ns)
+        if checkpoint_id:
+            conf["checkpoint_id"] = checkpoint_id
+            if (version_of("langgraph") or "").startswith("0.1."):
+                conf["thread_ts"] = checkpoint_id
+        config = {"configurable": conf}
+        if self.request.get("recursion_limit"):
+            config["recursion_limit"] = self.request["recursion_limit"]
+        return config
+
+    async def stream(self, given: Any, config: dict[str, Any], **options: Any) -> AsyncIterator[Any]:
+        if self.is_async:
+            async for item in self.graph.astream(given, config, **options):
+                yield item
+        else:
+            for item in self.graph.stream(given, config, **options):
+                yield item
+
+    async def get_state(self, config: dict[str, Any]) -> Any:
+        return await self.graph.aget_state(config) if self.is_async else self.graph.get_state(config)
+
+    async def update_state(self, config: dict[str, Any], values: Any, as_node: str | None) -> Any:
+        if self.is_async:
+            return await self.graph.aupdate_state(config, values, as_node=as_node)
+        return self.graph.update_state(config, values, as_node=as_node)
+
+    def value(self, encoded: dict[str, Any]) -> Any:
+        """A value of the request: plain JSON, or msgpack that LangGraph's own serializer (behind the gate) turns into objects."""
+        if "msgpack" in encoded:
+            return self.serde.loads_typed(("msgpack", base64.b64decode(encoded["msgpack"])))
+        return encoded["json"]
+
+    def rows(self, sql: str, *parameters: Any) -> list[Any]:
+        connection = sqlite3.connect(self.database, timeout=_BUSY_SECONDS)
+        try:
+            with connection:
+                return connection.execute(sql, parameters).fetchall()
+        finally:
+            connection.close()
+
+    def head(self) -> str | None:
+        """The newest checkpoint of the root namespace, which LangGraph would resume."""
+        columns = {row[1] for row in self.rows("PRAGMA table_info(checkpoints)")}
+        ident = "checkpoint_id" if "checkpoint_id" in columns else "thread_ts"
+        root = " AND checkpoint_ns = ''" if "checkpoint_ns" in columns else ""
+        found = self.rows(f"SELECT max({ident}) FROM checkpoints WHERE thread_id = ?{root}", self.request["thread_id"])
+        return typing.cast("str | None", found[0][0])
+
+
+def stream_options(graph: Any, request: dict[str, Any]) -> dict[str, Any]:
+    """Arguments of `stream` that this release knows."""
+    known = inspection.signature(graph.stream).parameters
+    try:
+        from langgraph.types import StreamMode
+
+        modes = typing.get_args(StreamMode)
+    except ImportError:
+        modes = ()
+    wanted = [mode for mode in ("checkpoints", "tasks") if mode in modes] or ["debug"]
+    if "custom" in modes:
+        wanted.append("custom")
+    options: dict[str, Any] = {"stream_mode": wanted}
+    # Every checkpoint is stored before the next step begins: a state that is shown is a state that was.
+    for name, value in (("durability", "sync"), ("checkpoint_during", True), ("subgraphs", True)):
+        if name in known and not (name == "checkpoint_during" and "durability" in options):
+            options[name] = value
+    for name in ("interrupt_before", "interrupt_after"):
+        if request.get(name):
+            options[name] = list(request[name])
+    schema = getattr(graph, "context_schema", None)
+    if "context" in known and schema is not None:
+        fields = set(getattr(schema, "model_fields", None) or getattr(schema, "__annotations__", None) or ())
+        context = {key: value for key, value in (request.get("configurable") or {}).items() if key in fields}
+        if context:
+            options["context"] = context
+    return options
+
+
+class Reporter:
+    """Turns LangGraph's stream into events; the events are a nudge to look, so they carry names and no state."""
+
+    def __init__(self, events: Any, thread_id: str) -> None:
+        self.events = events
+        self.thread_id = thread_id
+        self.custom = 0
+
+    def item(self, item: Any) -> None:
+        ns: Any = ()
+        if isinstance(item, tuple) and len(item) == 3:
+            ns, mode, payload = item
+        elif isinstance(item, tuple) and len(item) == 2:
+            mode, payload = item
+        else:
+            mode, payload = "debug", item
+        if mode == "debug" and isinstance(payload, dict) and "payload" in payload:
+            mode, payload = payload.get("type"), payload["payload"]
+        where = "|".join(ns) if isinstance(ns, (tuple, list)) else str(ns)
+        if mode in ("checkpoints", "checkpoint"):
+            self.checkpoint(payload)
+        elif mode in ("tasks", "task", "task_result"):
+            self.task(payload, where)
+        elif mode == "custom":
+            self.custom += 1
+            if self.custom <= _CUSTOM_LIMIT:
+                self.events.send("log", stream="custom", text=json.dumps(jsonable(payload)))
+
+    def checkpoint(self, payload: dict[str, Any]) -> None:
+        conf = (payload.get("config") or {}).get("configurable", {})
+        metadata = payload.get("metadata") or {}
+        self.events.send(
+            "checkpoint", thread_id=self.thread_id, checkpoint_ns=conf.get("checkpoint_ns", ""),
+            checkpoint_id=conf.get("checkpoint_id") or conf.get("thread_ts"), step=metadata.get("step"),
+            source=metadata.get("source"), next=list(payload.get("next") or ()),
+        )  # fmt: skip
+
+    def task(self, payload: dict[str, Any], where: str) -> None:
+        known = {"id": payload.get("id"), "name": payload.get("name"), "checkpoint_ns": where}
+        if "result" in payload or "error" in payload or "interrupts" in payload:
+            result, error = payload.get("result") or {}, payload.get("error")
+            written = result if isinstance(result, dict) else [pair[0] for pair in result if isinstance(pair, (tuple, list))]
+            self.events.send(
+                "task_result", **known, channels=[str(channel) for channel in written],
+                error=None if error is None else str(error)[:_VALUE_LIMIT], interrupts=len(payload.get("interrupts") or ()),
+            )  # fmt: skip
+        else:
+            self.events.send("task", **known, triggers=[str(trigger) for trigger in payload.get("triggers") or ()])
+
+
+def questions(snapshot: Any) -> list[tuple[str, list[Any]]]:
+    """(task name, its open questions) for each task of a snapshot, in order."""
+    return [(task.name, list(getattr(task, "interrupts", None) or ())) for task in snapshot.tasks]
+
+
+def question_id(question: Any) -> str | None:
+    """`id` in current releases, `interrupt_id` in 0.4 to 0.6; older ones have none."""
+    return getattr(question, "id", None) or getattr(question, "interrupt_id", None)
+
+
+def numbered(names: Iterable[str]) -> list[tuple[str, int]]:
+    """Each name with how often it occurred before: what tells the tasks of several Sends apart."""
+    seen: dict[str, int] = {}
+    result = []
+    for name in names:
+        result.append((name, seen.get(name, 0)))
+        seen[name] = seen.get(name, 0) + 1
+    return result
+
+
+async def carry_rows(driver: Driver, carried: list[dict[str, Any]], checkpoint_id: str) -> bool:
+    """Give a copied checkpoint the rows of the origin's tasks, under the ids that this very LangGraph computes for them.
+
+    Returns False, with nothing written, when the tasks are not the same ones.
+    """
+    snapshot = await driver.get_state(driver.config(checkpoint_id))
+    tasks = dict(zip(numbered(task.name for task in snapshot.tasks), snapshot.tasks))  # noqa: B905 - Python 3.9
+    if any((item["name"], item["ordinal"]) not in tasks for item in carried):
+        return False
+    known = [row[1] for row in driver.rows("PRAGMA table_info(writes)")]
+    for item in carried:
+        task_id = tasks[item["name"], item["ordinal"]].id
+        for row in item["rows"]:
+            cells = {
+                "thread_id": driver.request["thread_id"], "checkpoint_ns": "", "checkpoint_id": checkpoint_id, "task_id": task_id,
+                "task_path": row.get("task_path") or "", "idx": row["idx"], "channel": row["channel"], "type": row["tag"],
+                "value": base64.b64decode(row["value"]),
+            }  # fmt: skip
+            cells = {key: value for key, value in cells.items() if key in known}
+            marks = ", ".join("?" * len(cells))
+            driver.rows(f"INSERT OR IGNORE INTO writes ({', '.join(cells)}) VALUES ({marks})", *cells.values())
+    return True
+
+
+def translate(answers: dict[str, Any], asked: list[dict[str, Any]], snapshot: Any) -> dict[str, Any]:
+    """Answers by the ids that the person saw -> answers by the ids of the same questions now."""
+    open_now = questions(snapshot)
+    by_task = dict(zip(numbered(name for name, _ in open_now), (found for _, found in open_now)))  # noqa: B905 - Python 3.9
+    result = {}
+    for task in asked:
+        for old, new in zip(task["interrupts"], by_task.get((task["name"], task["ordinal"]), [])):  # noqa: B905 - Python 3.9
+            if old in answers:
+                result[question_id(new) or old] = answers[old]
+    if len(result) < len(answers):
+        raise Failure("answers", "the questions asked now are not the ones that were answered", interrupts=described(snapshot))
+    return result
+
+
+def described(snapshot: Any) -> list[dict[str, Any]]:
+    return [
+        {"id": question_id(question), "task": name, "value": jsonable(getattr(question, "value", question))}
+        for name, asked in questions(snapshot)
+        for question in asked
+    ]
+
+
+async def run(driver: Driver, events: Any) -> dict[str, Any]:
+    """Run from a checkpoint until the graph ends, pauses or fails."""
+    request = driver.request
+    options = stream_options(driver.graph, request)
+    reporter = Reporter(events, request["thread_id"])
+    checkpoint_id = request.get("checkpoint_id")
+    answers = {key: driver.value(value) for key, value in (request.get("answers") or {}).items()}
+    asked = request.get("asked") or []
+    if request.get("carry"):
+        if await carry_rows(driver, request["carry"], request["carry_to"]):
+            checkpoint_id = None  # with an id LangGraph would run the finished siblings again
+        else:
+            events.send("log", stream="studio", text="The tasks differ under this code: all of them run again.")
+            request["ask_first"] = bool(answers)
+    if request.get("ask_first"):
+        async for item in driver.stream(None, driver.config(checkpoint_id), **options):
+            reporter.item(item)
+        checkpoint_id = None
+    given: Any = driver.value(request["input"]) if request.get("input") else None
+    if answers or request.get("resume"):
+        from langgraph.types import Command
+
+        snapshot = await driver.get_state(driver.config(checkpoint_id))
+        open_ids = [question_id(question) for _, found in questions(snapshot) for question in found]
+        if answers:
+            resume = translate(answers, asked, snapshot) if asked else answers
+            if not any(open_ids) and len(answers) == 1:  # releases that know no ids
+                resume = next(iter(answers.values()))
+        else:
+            resume = driver.value(request["resume"])
+            if resume is None:  # `Command(resume=None)` is refused by LangGraph, a map is not
+                resume = {ident: None for ident in open_ids if ident}
+        given = Command(resume=resume)
+    async for item in driver.stream(given, driver.config(checkpoint_id), **options):
+        reporter.item(item)
+    snapshot = await driver.get_state(driver.config())
+    interrupts = described(snapshot)
+    return {"status": "paused" if interrupts or snapshot.next else "done", "interrupts": interrupts, "next": list(snapshot.next)}
+
+
+async def update_state(driver: Driver, events: Any) -> dict[str, Any]:
+    """Write values as a node would: reducers apply, and the node's edges decide what is next."""
+    request, graph = driver.request, driver.graph
+    values = driver.value(request["values"]) if request.get("values") else None
+    as_node, ns = request.get("as_node"), request.get("checkpoint_ns") or ""
+    config = driver.config(request["checkpoint_id"], ns)
+    try:
+        made = await driver.update_state(config, values, as_node)
+    except Exception as error:
+        if type(error).__name__ != "InvalidUpdateError":
+            raise
+        nodes = [name for name in graph.nodes if name != "__start__"]
+        raise Failure("update", str(error) or loading.describe(error), candidates=[] if as_node in nodes else nodes) from error
+    conf = made["configurable"]
+    dropped = [] if ns else [str(key) for key in values if key not in graph.channels] if isinstance(values, dict) else []
+    result = {"checkpoint_id": conf.get("checkpoint_id") or conf.get("thread_ts"), "checkpoint_ns": conf.get("checkpoint_ns", ns)}
+    return {"status": "done", "result": {**result, "dropped": dropped}}
+
+
+def inspect(graph: Any, request: dict[str, Any], schema: set[str], allowed: set[str], is_async: bool) -> dict[str, Any]:
+    """What the graph is made of, and what would become of the stored types that the request names."""
+    edges: list[dict[str, Any]] = []
+    with contextlib.suppress(Exception):  # drawing may need packages or code that is not there
+        drawn = graph.get_graph().edges
+        edges = [{"source": edge.source, "target": edge.target, "conditional": bool(edge.conditional)} for edge in drawn]
+    channels = {name: type(channel).__name__ for name, channel in graph.channels.items()}
+    return {
+        "name": getattr(graph, "name", None), "nodes": [name for name in graph.nodes if name != "__start__"], "edges": edges,
+        "channels": channels, "async": is_async, "schema": sorted(schema),
+        "types": types.describe(request.get("types") or (), allowed, schema),
+        "interrupt_before": _names(graph, "interrupt_before_nodes"), "interrupt_after": _names(graph, "interrupt_after_nodes"),
+    }  # fmt: skip
+
+
+def _names(graph: Any, attribute: str) -> list[str]:
+    value = getattr(graph, attribute, None)
+    return [value] if isinstance(value, str) else [str(name) for name in value or ()]
+
+
+def versions() -> dict[str, Any]:
+    strict = False
+    with contextlib.suppress(ImportError):
+        from langgraph.checkpoint.serde import _msgpack
+
+        strict = bool(getattr(_msgpack, "STRICT_MSGPACK_ENABLED", False))
+    return {
+        "python": ".".join(map(str, sys.version_info[:3])), "executable": sys.executable, "strict_mode": strict,
+        "langgraph": version_of("langgraph"), "checkpoint": version_of("langgraph-checkpoint"),
+        "sqlite": version_of("langgraph-checkpoint-sqlite"),
+    }  # fmt: skip
+
+
+@contextlib.asynccontextmanager
+async def opened_saver(database: str, gate: Any, is_async: bool) -> AsyncIterator[Any]:
+    """LangGraph's own saver on a file, with the guarded serializer."""
+    cls, serde = saver_class(is_async), serializer(gate)
+    connection: Any
+    if is_async:
+        import aiosqlite
+
+        connection = await aiosqlite.connect(database, timeout=_BUSY_SECONDS)
+    else:
+        connection = sqlite3.connect(database, check_same_thread=False, timeout=_BUSY_SECONDS)
+    try:
+        saver = cls(connection, serde=serde)
+        if hasattr(saver, "jsonplus_serde"):  # older releases read metadata with a serializer of its own
+            saver.jsonplus_serde = serde
+        yield saver
+    finally:
+        if is_async:
+            await connection.close()
+        else:
+            connection.close()
