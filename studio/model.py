@@ -158,6 +158,8 @@ class Task:
     """True where the name was derived rather than stored."""
     arg: Value = None
     """The argument of a Send, else None."""
+    calls: tuple[Task, ...] = ()
+    """`@task` calls made inside this one (functional API); their names are not stored."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -181,6 +183,8 @@ class State:
     status: Status | None = None
     """The live status if this checkpoint has no child: done, ready, paused, failed, unknown."""
     problems: tuple[Problem, ...] = ()
+    others: tuple[Task, ...] = ()
+    """Rows stored under this checkpoint that no scheduled task wrote: edits, a `Command` (the null task), rows that came late."""
 
 
 @dataclass(frozen=True, slots=True)

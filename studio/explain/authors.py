@@ -1,0 +1,169 @@
+"""Who made a change: the tasks whose rows under the parent checkpoint lead to the new value.
+
+A checkpoint may have several children and nothing says which of them took which rows, so rows are named as a cause only if they
+explain the value. What an edit or an input changed has that as its source. Everything else is honestly nobody's.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from studio.explain.channels import NULL_TASK
+from studio.explain.ids import parse_path
+from studio.explain.reducers import Kind, explaining, fold, is_removal, message_id, overwrite, same, same_value
+from studio.explain.rows import row_value
+from studio.model import START, Author, Change, Value, WriteRow
+from studio.value import MISSING, Tagged
+
+NOBODY = (Author(None, None, "none"),)
+
+
+@dataclass(slots=True)
+class Written:
+    """What one task wrote to one channel, in order."""
+
+    author: Author
+    values: list[Value]
+    by_edit: bool = False
+
+
+@dataclass(slots=True)
+class Step:
+    """All that authorship of one checkpoint needs to know.
+
+    `before` and `after` are whole channels; `writers` gives what was written to one under the parent, in order of application;
+    `source` is the checkpoint's own; `editor` who is named for an edit; `sole_child` whether no other child could have taken the rows.
+    """
+
+    before: Mapping[str, Value]
+    after: Mapping[str, Value]
+    writers: Callable[[str], list[Written]]
+    commanded: Callable[[str], list[Written]]
+    source: str | None
+    editor: Author
+    sole_child: Callable[[], bool]
+
+
+def written_by_task(rows: Iterable[WriteRow], channel: str, name_of: Callable[[str, str | None], str | None]) -> list[Written]:
+    """Rows of one channel, grouped by task; the null task's rows are an input."""
+    found: dict[str, Written] = {}
+    for row in rows:
+        if row.channel != channel or row.idx < 0:
+            continue
+        one = found.get(row.task_id)
+        if one is None:
+            author = (
+                Author(START, row.task_id, "source") if row.task_id == NULL_TASK else Author(name_of(row.task_id, row.task_path), row.task_id, "writes")
+            )
+            one = found[row.task_id] = Written(author, [], parse_path(row.task_path).kind == "update")
+        one.values.append(row_value(row))
+    return list(found.values())
+
+
+def attribute(changes: Sequence[Change], step: Step) -> list[Change]:
+    """The changes with their authors."""
+    views: dict[str, _View] = {}
+    result = []
+    for change in changes:
+        channel = change.channel
+        view = views.get(channel)
+        if view is None:
+            view = views[channel] = _view(channel, step)
+        result.append(replace(change, authors=view.authors_of(change)))
+    return result
+
+
+@dataclass(slots=True)
+class _View:
+    """How one channel's change is explained: by whom as a whole, and by which kind of reducer (None = not explained)."""
+
+    writers: list[Written]
+    kind: Kind | None
+    otherwise: tuple[Author, ...]
+    after: Value
+
+    def authors_of(self, change: Change) -> tuple[Author, ...]:
+        if not self.writers:
+            return self.otherwise
+        steps = change.path.split("/")[2:]
+        if steps:
+            item = self.item_authors(change, steps)
+            if item:
+                return item
+            if self.kind is None:
+                return self.otherwise
+        elif self.kind is None:
+            return self.otherwise
+        elif self.kind == "last":
+            exact = [one.author for one in self.writers if one.values and same_value(fold("last", MISSING, one.values), self.after)]
+            return tuple(exact) or authors(self.writers)
+        return authors(self.writers)
+
+    def item_authors(self, change: Change, steps: Sequence[str]) -> tuple[Author, ...]:
+        """Tasks that wrote the very item that changed: the list item, the message of that id, the key of a map, the set member."""
+        key = steps[0].replace("~1", "/").replace("~0", "~")
+        found = [one.author for one in self.writers if any(holds(value, key, change, len(steps)) for value in one.values)]
+        return tuple(dict.fromkeys(found))
+
+
+def authors(writers: Iterable[Written]) -> tuple[Author, ...]:
+    return tuple(dict.fromkeys(one.author for one in writers))
+
+
+def holds(value: Value, key: str, change: Change, depth: int) -> bool:
+    """Whether a written value holds what changed at `key` of its channel."""
+    is_reset, body = overwrite(value)
+    body = body if is_reset else value
+    items = body if isinstance(body, list) else body.items if isinstance(body, Tagged) and body.kind == "items" else None
+    if key.startswith("id:"):
+        ident = key[3:]
+        return any(message_id(item) in (ident, "__remove_all__") for item in (items if items is not None else [body]))
+    if items is not None:
+        if change.op == "remove":
+            return any(is_removal(item) for item in items)
+        return depth == 1 and any(same(item, change.after) for item in items)
+    if isinstance(body, Mapping):
+        return key in body
+    if isinstance(body, Tagged):
+        return key in body.fields
+    return depth == 1 and change.op != "remove" and same(body, change.after)
+
+
+def _view(channel: str, step: Step) -> _View:
+    before, after = step.before.get(channel, MISSING), step.after.get(channel, MISSING)
+    told = step.commanded(channel)
+    if told:
+        return _View(told, explaining(before, [value for one in told for value in one.values], after) or "last", (step.editor,), after)
+    writers = step.writers(channel)
+    edits = [one for one in writers if one.by_edit]
+    runs = [one for one in writers if not one.by_edit]
+    if step.source == "update":
+        groups = [edits, writers] if edits else [writers]
+    else:
+        groups = [runs, writers] if len(runs) < len(writers) else [runs]
+    for group in groups:
+        kind = explaining(before, [value for one in group for value in one.values], after)
+        if kind is not None:
+            if step.source == "update":
+                group = [Written(_edit(one.author, step), one.values, True) if one.by_edit or one in edits else one for one in group]
+            return _View(group, kind, NOBODY, after)
+    if step.source in ("update", "fork", "input"):
+        return _View([], None, (step.editor,), after)
+    if not runs or not step.sole_child():
+        return _View([], None, NOBODY, after)
+    if appended(before, after):  # items that nobody wrote stay nobody's
+        return _View(runs, None, NOBODY, after)
+    return _View(runs, None, tuple(dict.fromkeys(Author(one.author.node, one.author.task_id, "versions") for one in runs)), after)
+
+
+def appended(before: Value, after: Value) -> bool:
+    """A list that only grew: each new item can be looked for by itself."""
+    if not isinstance(after, list) or not (before is MISSING or isinstance(before, list)):
+        return False
+    start = [] if before is MISSING else before
+    return len(after) > len(start) and all(same(one, other) for one, other in zip(start, after, strict=False))
+
+
+def _edit(author: Author, step: Step) -> Author:
+    return Author(author.node or step.editor.node, author.task_id, "source")

@@ -1,0 +1,125 @@
+"""One checkpoint row, decoded just far enough to explain it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from studio.explain.channels import NOT_NODES, TASKS, is_internal, members, spelled_target
+from studio.model import Address, Problem, RawCheckpoint, Value
+from studio.value import Opaque, Tagged, decode, decode_metadata
+
+NEWEST_FORMAT = 4
+
+
+@dataclass(frozen=True, slots=True)
+class Blob:
+    """A decoded checkpoint. Values stay inert and lazily nested; nothing here is derived from other rows.
+
+    `readable` is False for an encrypted, pickled or damaged row: then all maps are empty and `format` is None.
+    """
+
+    raw: RawCheckpoint
+    readable: bool
+    format: int | None
+    values: Mapping[str, Value]
+    versions: Mapping[str, Any]
+    seen: Mapping[str, Mapping[str, Any]]
+    sends: Sequence[Value]
+    metadata: Mapping[str, Any]
+    problems: tuple[Problem, ...]
+
+    @property
+    def address(self) -> Address:
+        return self.raw.header.address
+
+    @property
+    def parent(self) -> Address | None:
+        up = self.raw.header.parent_checkpoint_id
+        return Address(self.address.thread_id, self.address.checkpoint_ns, up) if up else None
+
+    @property
+    def step(self) -> int | None:
+        step = self.metadata.get("step", self.raw.header.step)
+        return step if isinstance(step, int) and not isinstance(step, bool) else None
+
+    @property
+    def source(self) -> str | None:
+        source = self.metadata.get("source", self.raw.header.source)
+        return source if isinstance(source, str) else None
+
+    @property
+    def old(self) -> bool:
+        """Formats 1 and 2: scheduling channels named after nodes, triggers only to be learned."""
+        return self.format is not None and self.format < 3
+
+    def nodes(self) -> set[str]:
+        """Nodes that ran on the way to this checkpoint or that its scheduling channels name."""
+        found = {name for name in self.seen if name not in NOT_NODES}
+        for channel in self.versions:
+            target = spelled_target(channel)
+            if target:
+                found.add(target)
+        return found
+
+    def state_values(self, node_names: frozenset[str] | set[str] = frozenset()) -> tuple[dict[str, Value], dict[str, Value]]:
+        """(state channels, internal channels); `node_names` only where the format names channels after nodes."""
+        state: dict[str, Value] = {}
+        internal: dict[str, Value] = {}
+        for channel, value in self.values.items():
+            (internal if is_internal(channel, node_names) else state)[channel] = value
+        return state, internal
+
+
+def read_blob(raw: RawCheckpoint) -> Blob:
+    """Decode a row; what cannot be read is a problem in the result, never an exception."""
+    where = raw.header.address.checkpoint_id
+    problems: list[Problem] = []
+    metadata = decode_metadata(raw.metadata)
+    doc = decode(raw.tag, raw.blob)
+    if not isinstance(doc, Mapping):
+        reason = doc.reason if isinstance(doc, Opaque) else "not a checkpoint"
+        problems.append(Problem("undecodable", where, f"the state cannot be read: {reason}"))
+        return Blob(raw, False, None, {}, {}, {}, (), metadata, tuple(problems))
+    fmt = doc.get("v")
+    if not isinstance(fmt, int) or isinstance(fmt, bool):
+        fmt = None
+        problems.append(Problem("undecodable", where, "the checkpoint does not say which format it has"))
+    elif fmt > NEWEST_FORMAT:
+        problems.append(Problem("newer-format", where, f"format {fmt} is newer than {NEWEST_FORMAT}: shown as far as it is known"))
+    values = text_map(doc.get("channel_values"))
+    seen = {node: text_map(channels) for node, channels in text_map(doc.get("versions_seen")).items()}
+    return Blob(raw, True, fmt, values, text_map(doc.get("channel_versions")), seen, pending(doc, values, raw), metadata, tuple(problems))
+
+
+def text_map(value: Value) -> dict[str, Any]:
+    return {key: item for key, item in value.items() if isinstance(key, str)} if isinstance(value, Mapping) else {}
+
+
+def pending(doc: Mapping[str, Value], values: Mapping[str, Value], raw: RawCheckpoint) -> list[Value]:
+    """The Sends that wait for the next step, in order: a channel in format 4, a list beside the channels before."""
+    found: list[Value] = []
+    channel = members(values.get(TASKS))
+    if channel:
+        found.extend(channel)
+    beside = members(doc.get("pending_sends"))
+    if beside:
+        found.extend(beside)
+    found.extend(decode(row.tag, row.value or b"") for row in raw.pending_sends)
+    return found
+
+
+def send_parts(value: Value) -> tuple[str, Value] | None:
+    """(node, argument) of a stored Send in any of its forms."""
+    if isinstance(value, Tagged):
+        node: Value = None
+        arg: Value = None
+        if value.kind == "fields":
+            node, arg = value.fields.get("node"), value.fields.get("arg")
+        elif value.kind == "args" and len(value.args) >= 2:
+            node, arg = value.args[0], value.args[1]
+        return (node, arg) if isinstance(node, str) else None
+    if isinstance(value, Mapping) and isinstance(value.get("node"), str):
+        return value["node"], value.get("arg")
+    return None

@@ -1,0 +1,116 @@
+"""What the rest of a thread tells about one checkpoint, fetched when first asked for and kept until the store changes.
+
+Nothing here is needed for an ordinary checkpoint of format 3 or later: those explain themselves.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections import OrderedDict
+from collections.abc import Callable, Hashable
+from typing import Any, TypeVar
+
+from studio.explain.ids import static_ns
+from studio.explain.learn import EMPTY, learn_file, learn_thread, widened
+from studio.explain.schedule import Learned
+from studio.model import Address
+from studio.stores.base import Store
+
+T = TypeVar("T")
+
+
+class Bounded:
+    """A least-recently-used map with a limit. Not thread-safe by itself."""
+
+    def __init__(self, limit: int) -> None:
+        self.limit = limit
+        self._items: OrderedDict[Hashable, Any] = OrderedDict()
+
+    def get(self, key: Hashable) -> Any:
+        value = self._items.get(key)
+        if value is not None:
+            self._items.move_to_end(key)
+        return value
+
+    def put(self, key: Hashable, value: T) -> T:
+        self._items[key] = value
+        self._items.move_to_end(key)
+        while len(self._items) > self.limit:
+            self._items.popitem(last=False)
+        return value
+
+    def clear(self) -> None:
+        self._items.clear()
+
+
+class Threads:
+    """Knowledge about whole threads. Thread-safe; each answer is computed at most a few times when asked for at once."""
+
+    def __init__(self, store: Store) -> None:
+        self.store = store
+        self._lock = threading.RLock()
+        self._cache = Bounded(64)
+
+    def forget(self) -> None:
+        with self._lock:
+            self._cache.clear()
+
+    def _once(self, key: Hashable, make: Callable[[], T]) -> T:
+        with self._lock:
+            found: T | None = self._cache.get(key)
+        if found is None:
+            found = make()
+            with self._lock:
+                self._cache.put(key, found)
+        return found
+
+    def children(self, thread_id: str) -> dict[tuple[str, str], list[tuple[str, str | None]]]:
+        """(ns, checkpoint id) -> (id, source) of its children: one pass over the headers of a thread."""
+
+        def make() -> dict[tuple[str, str], list[tuple[str, str | None]]]:
+            found: dict[tuple[str, str], list[tuple[str, str | None]]] = {}
+            for _, header in self.store.checkpoints(thread_id):
+                if header.parent_checkpoint_id:
+                    found.setdefault((header.checkpoint_ns, header.parent_checkpoint_id), []).append((header.checkpoint_id, header.source))
+            return found
+
+        return self._once(("children", thread_id), make)
+
+    def children_of(self, address: Address) -> list[tuple[str, str | None]]:
+        return self.children(address.thread_id).get((address.checkpoint_ns, address.checkpoint_id), [])
+
+    def channels(self, thread_id: str) -> frozenset[str]:
+        """All channels that rows of a thread were written to: joins that a checkpoint has not seen yet."""
+        return self._once(
+            ("channels", thread_id), lambda: frozenset(row.channel for _, row in self.store.write_headers(thread_id)) | {""}
+        )
+
+    def subgraphs(self, thread_id: str) -> dict[str, tuple[str, ...]]:
+        """task id -> the namespaces that its subgraphs ran in; ids stand in the names of namespaces."""
+
+        def make() -> dict[str, tuple[str, ...]]:
+            found: dict[str, list[str]] = {}
+            for ns in self.namespaces(thread_id):
+                parts = [part for part in ns.split("|") if not part.isdigit()]
+                ident = parts[-1].partition(":")[2] if parts else ""
+                if ident:
+                    found.setdefault(ident, []).append(ns)
+            return {ident: tuple(sorted(spaces)) for ident, spaces in found.items()}
+
+        return self._once(("subgraphs", thread_id), make)
+
+    def namespaces(self, thread_id: str) -> tuple[str, ...]:
+        direct = getattr(self.store, "namespaces", None)
+        if callable(direct):
+            return tuple(direct(thread_id))
+        return next((keys.namespaces for keys in self.store.threads() if keys.thread_id == thread_id), ())
+
+    def learned(self, address: Address) -> Learned:
+        """Formats 1 and 2: what the nodes of this checkpoint's graph did in this thread."""
+        by_graph = self._once(("learned", address.thread_id), lambda: learn_thread(self.store.scan(address.thread_id)))
+        return by_graph.get(static_ns(address.checkpoint_ns), EMPTY)
+
+    def learned_widely(self, address: Address) -> Learned:
+        """The same, and what other threads of the file did."""
+        others = self._once(("file",), lambda: learn_file(self.store))
+        return widened(self.learned(address), others.get(static_ns(address.checkpoint_ns), EMPTY))

@@ -1,0 +1,167 @@
+"""Delta channels: values that most checkpoints do not hold, rebuilt from the writes of their ancestors.
+
+Beginning at the nearest ancestor with a stored value (a snapshot, or a plain value from before the channel became one), the
+rows under each checkpoint on the way are applied in order; a checkpoint's own rows are not. The reducer is the user's code, so
+the inert model of `studio.explain.reducers` stands in for it, and says when another reading were possible.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+
+from studio.explain.blob import Blob
+from studio.explain.channels import NULL_TASK, is_internal
+from studio.explain.ids import parse_path
+from studio.explain.reducers import Kind, fold, overwrite, plausible, same_value
+from studio.explain.rows import row_value
+from studio.model import Address, Rebuilt, Value, WriteRow
+from studio.value import MISSING, Tagged
+
+COUNTERS = "counters_since_delta_snapshot"
+
+
+@dataclass(frozen=True, slots=True)
+class Result:
+    """A rebuilt channel; `value` is MISSING where nothing was ever written, or nothing can be said."""
+
+    value: Value
+    how: Rebuilt
+    kind: Kind | None = None
+
+
+def unwrap(value: Value) -> Value:
+    """The value inside a snapshot; anything else as it is."""
+    return value.payload if isinstance(value, Tagged) and value.kind == "snapshot" else value
+
+
+def delta_channels(blob: Blob) -> set[str]:
+    """Channels that the row itself shows to be delta channels: counted in the metadata, or stored as a snapshot."""
+    counters = blob.metadata.get(COUNTERS)
+    found = {name for name in counters if isinstance(name, str)} if isinstance(counters, Mapping) else set()
+    found.update(name for name, value in blob.values.items() if isinstance(value, Tagged) and value.kind == "snapshot")
+    return found
+
+
+def absent_channels(blob: Blob) -> set[str]:
+    """State channels that were written once and have no value here: they were emptied, or they are delta channels."""
+    if blob.format is None or blob.format < 4:
+        return set()
+    return {name for name in blob.versions if name not in blob.values and not is_internal(name)}
+
+
+def rebuild(
+    blob: Blob,
+    channels: set[str],
+    ancestor: Callable[[Address], Blob | None],
+    rows_of: Callable[[Sequence[Address]], Mapping[Address, tuple[WriteRow, ...]]],
+    forked: Callable[[Address], Sequence[str | None]],
+    known: Callable[[Address, str], Result | None],
+) -> dict[str, Result]:
+    """Rebuild `channels` of a checkpoint.
+
+    `ancestor` gives a decoded checkpoint or None, `rows_of` the rows under some, `forked` the sources of a checkpoint's children
+    when it has more than one ([] else), `known` a result that is already there for an ancestor.
+    """
+    seeds: dict[str, Value] = {}
+    begun: dict[str, Result] = {}
+    path: dict[str, list[Address]] = {name: [] for name in channels}
+    child_source: dict[Address, str | None] = {}
+    open_channels = set(channels)
+    here, visited = blob, {blob.address}
+    while open_channels:
+        up = here.parent
+        if up is None:
+            break
+        above = ancestor(up) if up not in visited else None
+        if above is None:
+            break
+        visited.add(up)
+        child_source[up] = here.source
+        for name in list(open_channels):
+            path[name].append(up)
+            value = above.values.get(name, MISSING)
+            earlier = known(up, name) if value is MISSING else None
+            if value is not MISSING:
+                seeds[name] = unwrap(value)
+                open_channels.discard(name)
+            elif earlier is not None:
+                begun[name] = earlier
+                open_channels.discard(name)
+        here = above
+    cut = here.parent is not None  # the walk ended at a missing parent or in a loop
+    wanted = list(dict.fromkeys(address for name in channels for address in path[name]))
+    rows = rows_of(wanted) if wanted else {}
+    results = {}
+    for name in channels:
+        if name in open_channels and cut:
+            results[name] = Result(MISSING, "unavailable")
+            continue
+        writes, sure = replayed(name, path[name], rows, child_source, forked)
+        results[name] = applied(seeds.get(name, MISSING), writes, sure, begun.get(name))
+    return results
+
+
+def replayed(
+    name: str,
+    path: Sequence[Address],
+    rows: Mapping[Address, tuple[WriteRow, ...]],
+    child_source: Mapping[Address, str | None],
+    forked: Callable[[Address], Sequence[str | None]],
+) -> tuple[list[list[Value]], bool]:
+    """(writes of each ancestor, oldest first; whether all of them are this branch's own)."""
+    steps: list[list[Value]] = []
+    sure = True
+    for address in reversed(path):
+        mine = [row for row in rows.get(address, ()) if row.channel == name and row.idx >= 0]
+        if not mine:
+            continue
+        steps.append([row_value(row) for row in mine])
+        sure = sure and (not others_rows(mine, child_source.get(address)) or len(forked(address)) == 0)
+        if sure and len({row.task_id for row in mine}) > 1 and any(row.task_path is None for row in mine):
+            sure = False  # the order of parallel writers is not known
+        if sure and (siblings := forked(address)):
+            same_kind = [source for source in siblings if (source == "update") == (child_source.get(address) == "update")]
+            sure = len(same_kind) < 2
+    return steps, sure
+
+
+def others_rows(rows: Sequence[WriteRow], source: str | None) -> bool:
+    """Whether some rows cannot have gone into a child of this source: an edit takes only an edit's rows, a step only a step's."""
+    edits = [parse_path(row.task_path).kind == "update" for row in rows if row.task_id != NULL_TASK]
+    return any(edit != (source == "update") for edit in edits)
+
+
+def applied(seed: Value, steps: Sequence[Sequence[Value]], sure: bool, begun: Result | None) -> Result:
+    """Fold the writes onto the seed, or onto an ancestor's result, and say how sure that is."""
+    if begun is not None:
+        if begun.how == "unavailable":
+            return begun
+        seed, sure = begun.value, sure and begun.how == "exact"
+    writes = [write for step in steps for write in step]
+    if not writes:
+        return Result(seed, "exact" if sure else "ambiguous", begun.kind if begun else None)
+    if begun is not None and begun.kind is not None:
+        value = fold(begun.kind, seed, writes)
+        readings = [(begun.kind, value)] if value is not MISSING else plausible(seed, writes)
+        only = value is not MISSING
+    else:
+        readings = plausible(seed, writes)
+        only = False
+    if not readings:
+        return Result(MISSING, "unavailable")
+    kind, value = readings[0]
+    certain = only or len(readings) == 1 or agreed(readings) or structural(kind, seed, writes)
+    return Result(value, "exact" if sure and certain else "ambiguous", kind)
+
+
+def agreed(readings: Sequence[tuple[Kind, Value]]) -> bool:
+    return all(same_value(readings[0][1], value) for _, value in readings[1:])
+
+
+def structural(kind: Kind, seed: Value, writes: Sequence[Value]) -> bool:
+    """A delta channel replays batches, so it is no last value: lists of plain items append, maps and sets unite."""
+    bodies = [value if is_reset else write for write in writes for is_reset, value in [overwrite(write)]]
+    return kind in ("append", "union", "messages") and (seed is MISSING or isinstance(seed, (list, dict, Tagged))) and all(
+        isinstance(body, (list, dict, Tagged)) for body in bodies
+    )

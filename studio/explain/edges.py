@@ -1,0 +1,57 @@
+"""Edges that a thread really took, counted: a row of task A in a channel that starts B is one passage from A to B."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+
+from studio.explain.blob import send_parts
+from studio.explain.channels import END, NULL_TASK, TASKS, branch_target, join_parts, spelled_sources, spelled_target
+from studio.explain.ids import parse_path
+from studio.explain.rows import row_value
+from studio.model import START, Edge, NodeRun, WriteRow
+from studio.stores.base import Store
+
+Key = tuple[str, str]
+
+
+def seen_edges(store: Store, thread_id: str, runs_of: Callable[[Sequence[WriteRow]], Mapping[Key, tuple[NodeRun, ...]]]) -> tuple[Edge, ...]:
+    """Edges of all graphs of a thread, most travelled first. `__start__` and `__end__` stand for the outside.
+
+    From format 3 on the rows say all. Formats 1 and 2 store no target for a plain edge: there the versions that later nodes saw
+    would be needed, and only branches, joins and Sends are counted.
+    """
+    rows = [row for _, row in store.write_headers(thread_id)]
+    runs = runs_of(rows)
+    names = {(key, run.task_id): run.name for key, group in runs.items() for run in group}
+    status = {(key, run.task_id): run.status for key, group in runs.items() for run in group}
+    counts: Counter[tuple[str, str]] = Counter()
+    left: dict[tuple[Key, str], bool] = {}
+    for row in rows:
+        key = (row.checkpoint_ns, row.checkpoint_id)
+        if row.task_id == NULL_TASK or row.idx < 0 or parse_path(row.task_path).kind in ("update", "call"):
+            continue
+        task = (key, row.task_id)
+        source = names.get(task)
+        if source is None:
+            continue
+        left.setdefault(task, False)
+        target = branch_target(row.channel) or spelled_target(row.channel)
+        if join_parts(row.channel) is None and row.channel.startswith("branch:") and not row.channel.startswith("branch:to:"):
+            source = next(iter(spelled_sources(row.channel)), source)
+        if target is not None:
+            counts[source, target] += 1
+            left[task] = True
+        elif row.channel == TASKS:
+            left[task] = True
+    for row in store.scan_writes(thread_id, [TASKS]):
+        source = names.get(((row.checkpoint_ns, row.checkpoint_id), row.task_id))
+        parts = send_parts(row_value(row))
+        if source is not None and parts is not None and row.idx >= 0:
+            counts[source, parts[0]] += 1
+    if any(row.channel.startswith("branch:to:") for row in rows):
+        for task, went_on in left.items():
+            name = names.get(task)
+            if not went_on and name is not None and name != START and status.get(task) == "done":
+                counts[name, END] += 1
+    return tuple(Edge(source, target, count) for (source, target), count in counts.most_common())

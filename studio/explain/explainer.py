@@ -1,0 +1,447 @@
+"""`Explainer`: everything that raw rows tell about a checkpoint, without any user code.
+
+It reads one checkpoint, its parent's rows and its own, and only where those do not suffice more of the thread. Nothing in it
+raises for what a file holds; what cannot be known is None, or a problem.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+
+from studio.errors import RefError
+from studio.explain import delta
+from studio.explain.authors import Step, Written, attribute, written_by_task
+from studio.explain.blob import Blob, read_blob
+from studio.explain.channels import NULL_TASK, START, TASKS, is_internal, spelled_sources
+from studio.explain.context import Bounded, Threads
+from studio.explain.edges import seen_edges
+from studio.explain.ids import parse_path, static_ns
+from studio.explain.nodes import run_nodes, written_channels
+from studio.explain.reducers import plausible, same_value
+from studio.explain.rows import TaskRows, group, null_writes, row_value
+from studio.explain.schedule import Learned, Planned, planned, planned_old
+from studio.explain.tasks import Context, from_rows_alone, join_tasks, live_status
+from studio.model import (
+    Address,
+    Author,
+    Change,
+    Checkpoint,
+    Edge,
+    NodeRun,
+    Problem,
+    RawCheckpoint,
+    Rebuilt,
+    State,
+    Task,
+    Trigger,
+    Value,
+    WriteRow,
+)
+from studio.stores.base import Store
+from studio.value import MISSING
+
+_KEPT_BLOBS = 16
+_KEPT_ROWS = 64
+_KEPT_RESULTS = 4096
+_GRAPHS_ASKED = 8
+_KEPT_BYTES = 4_000_000
+"""Blobs larger than this are decoded again instead of being kept."""
+
+
+class Explainer:
+    """Derives states, tasks, authors and edges from a store. Safe to use from several threads; caches are bounded."""
+
+    def __init__(self, store: Store) -> None:
+        self.store = store
+        self.threads = Threads(store)
+        self._lock = threading.RLock()
+        self._blobs = Bounded(_KEPT_BLOBS)
+        self._rows = Bounded(_KEPT_ROWS)
+        self._rebuilt = Bounded(_KEPT_RESULTS)
+
+    def forget(self) -> None:
+        """Drop what was learned, after the store changed."""
+        with self._lock:
+            self._blobs.clear()
+            self._rows.clear()
+            self._rebuilt.clear()
+        self.threads.forget()
+
+    # -- reading rows ---------------------------------------------------------------------------------------------------
+
+    def _blob(self, address: Address) -> Blob | None:
+        with self._lock:
+            kept: Blob | None = self._blobs.get(address)
+        if kept is not None:
+            return kept
+        raw = self.store.raw([address]).get(address)
+        return self._keep(raw) if raw is not None else None
+
+    def _keep(self, raw: RawCheckpoint) -> Blob:
+        blob = read_blob(raw)
+        if len(raw.blob) <= _KEPT_BYTES:
+            with self._lock:
+                self._blobs.put(raw.header.address, blob)
+        return blob
+
+    def _rows_of(self, addresses: Sequence[Address]) -> Mapping[Address, tuple[WriteRow, ...]]:
+        found: dict[Address, tuple[WriteRow, ...]] = {}
+        with self._lock:
+            for address in addresses:
+                kept = self._rows.get(address)
+                if kept is not None:
+                    found[address] = kept
+        missing = [address for address in addresses if address not in found]
+        if missing:
+            read = self.store.writes(missing)
+            for address in missing:
+                found[address] = read.get(address, ())
+            with self._lock:
+                for address in missing[-_KEPT_ROWS:]:
+                    if sum(len(row.value or b"") for row in found[address]) <= _KEPT_BYTES:
+                        self._rows.put(address, found[address])
+        return found
+
+    # -- one checkpoint -------------------------------------------------------------------------------------------------
+
+    def state(self, address: Address) -> State:
+        """All about one checkpoint. `RefError` when it is not there."""
+        blob = self._blob(address)
+        if blob is None:
+            raise RefError(f"there is no checkpoint {address.checkpoint_id} in thread {address.thread_id}")
+        return self._explain(blob)
+
+    def states(self, raws: Iterable[RawCheckpoint]) -> Iterator[State]:
+        """States of many checkpoints in the order given; parents before children is fastest. Bounded memory."""
+        for raw in raws:
+            yield self._explain(self._keep(raw))
+
+    def _explain(self, blob: Blob) -> State:
+        address, parent = blob.address, blob.parent
+        wanted = [address] if parent is None else [address, parent]
+        rows = self._rows_of(wanted)
+        mine = group(rows[address])
+        above = rows[parent] if parent is not None else ()
+        context = self._context(blob, above)
+        problems = list(blob.problems)
+        if not blob.readable:
+            tasks = from_rows_alone(blob, mine, context)
+            status = live_status(tasks, known=False)
+            header = blob.raw.header
+            return State(header, {}, {}, {}, tuple(tasks), None, blob.metadata, None, status=status, problems=tuple(problems))
+        learned = self.threads.learned(address) if blob.old else None
+        plans, known = self._plan(blob, mine, learned)
+        tasks, others = join_tasks(blob, plans, mine, context)
+        values, internal = blob.state_values(learned.nodes if learned is not None else frozenset())
+        values, rebuilt = self._completed(blob, values, mine)
+        handled = [task for task in tasks if parse_path(task.path).kind == "handler"]
+        names = tuple(task.name for task in tasks if task not in handled)
+        problems.extend(shared_ids(tasks, address))
+        problems.extend(Problem("rebuilt-unavailable", f"{address.checkpoint_id}/{name}", "the value is stored as changes whose start is missing")
+                        for name, how in rebuilt.items() if how == "unavailable")
+        return State(
+            checkpoint=blob.raw.header,
+            values=values,
+            internal=internal,
+            rebuilt=rebuilt,
+            tasks=tuple(tasks),
+            next=names if known else None,
+            metadata=blob.metadata,
+            format=blob.format,
+            channel_versions=blob.versions,
+            versions_seen=blob.seen,
+            status=live_status(tasks, known),
+            problems=tuple(problems),
+            others=tuple(others),
+        )
+
+    def _plan(self, blob: Blob, mine: Mapping[str, TaskRows], learned: Learned | None) -> tuple[list[Planned], bool]:
+        """(what the checkpoint schedules, whether that is all)."""
+        if learned is None:
+            plans = planned(blob)
+            return [self._starter(blob, plan, mine) if plan.inferred else plan for plan in plans], blob.format is not None
+        plans, loose = planned_old(blob, learned)
+        if loose:
+            plans, loose = planned_old(blob, self.threads.learned_widely(blob.address))
+        if not loose:
+            return plans, True
+        return self._from_rows(blob, plans, mine, loose)
+
+    def _starter(self, blob: Blob, plan: Planned, mine: Mapping[str, TaskRows]) -> Planned:
+        """The first task of a thread: `__start__` of a graph, or an entrypoint, whose name only its rows or later checkpoints tell."""
+        names = [task.parsed.node for task in mine.values() if task.is_task and task.parsed.kind == "pull"]
+        if names and START not in names:
+            return Planned(names[0], "pull", plan.fired)
+        if not names and not any(task.is_task for task in mine.values()):
+            child = self.threads.children_of(blob.address)[:1]
+            after = self._blob(Address(blob.address.thread_id, blob.address.checkpoint_ns, child[0][0])) if child else None
+            if after is not None and START not in after.seen:
+                entry = next((name for name, seen in after.seen.items() if START in seen), None)
+                if entry is not None:
+                    return Planned(entry, "pull", plan.fired, inferred=True)
+        return Planned(START, "pull", plan.fired)
+
+    def _from_rows(self, blob: Blob, plans: list[Planned], mine: Mapping[str, TaskRows], loose: set[str]) -> tuple[list[Planned], bool]:
+        """Formats 1 and 2, a node whose followers nobody has seen: rows here prove that one runs, though its name may stay unknown."""
+        placed, others = join_tasks(blob, plans, mine, self._context(blob, ()))
+        strangers = [task for task in others if task.id != NULL_TASK and parse_path(task.path).kind in ("none", "pull")]
+        nodes = self.threads.learned(blob.address).nodes
+        for task in strangers:
+            name = task.name or next((write.channel for write in task.writes if write.channel in nodes), None)
+            plans = [*plans, Planned(name, "pull", tuple(sorted(loose)), inferred=True)]
+        if strangers:
+            return plans, True
+        return plans, bool(plans) or not self._may_go_on(blob, loose)
+
+    def _may_go_on(self, blob: Blob, loose: set[str]) -> bool:
+        """Whether an unknown node may follow: nothing in the file shows a thread that ended with these nodes."""
+        return bool(self.threads.children_of(blob.address))
+
+    def _context(self, blob: Blob, above: Sequence[WriteRow]) -> Context:
+        address = blob.address
+        ran: frozenset[str] = frozenset()
+        if blob.old:
+            ran = frozenset(self.threads.learned(address).ran.get((address.checkpoint_ns, address.checkpoint_id), ()))
+        return Context(
+            more_joins=lambda: [channel for channel in self.threads.channels(address.thread_id) if channel.startswith("join:")],
+            names=lambda: [target for channel in self.threads.channels(address.thread_id) if (target := channel.removeprefix("branch:to:")) != channel],
+            lasted=lambda: any(source == "loop" for _, source in self.threads.children_of(address)),
+            ran=ran,
+            subgraphs=self.threads.subgraphs(address.thread_id),
+            triggers=lambda plan: self._triggers(blob, plan, above),
+        )
+
+    def _triggers(self, blob: Blob, plan: Planned, above: Sequence[WriteRow]) -> tuple[Trigger, ...]:
+        """The channels that start a task, each with its writers: rows under the parent, else what the channel's name says."""
+        found = []
+        for channel in plan.fired:
+            rows = [row for row in above if row.channel == channel and row.idx >= 0]
+            if channel == TASKS and plan.index is not None:
+                rows = rows[plan.index : plan.index + 1] if len(rows) == len(blob.sends) else rows
+            writers: list[Author] = []
+            if channel == START and blob.source == "input":
+                writers = [Author(START, None, "source")]
+            for row in rows:
+                if row.task_id == NULL_TASK:
+                    writers.append(Author(START, row.task_id, "source"))
+                elif parse_path(row.task_path).kind == "update":
+                    writers.append(Author(editor_of(blob), row.task_id, "source"))
+                else:
+                    writers.append(Author(self._row_name(blob, row.task_id, row.task_path), row.task_id, "writes"))
+            if not writers:
+                names = spelled_sources(channel) or ((channel,) if not is_internal(channel) else ())
+                writers = [Author(name, None, "versions") for name in names]
+            found.append(Trigger(channel, tuple(dict.fromkeys(writers))))
+        return tuple(found)
+
+    def _row_name(self, blob: Blob, ident: str, path: str | None) -> str | None:
+        """The node behind a row under the parent: its path says it, else the parent's own tasks do."""
+        node = parse_path(path).node if parse_path(path).kind == "pull" else None
+        if node is not None or blob.parent is None:
+            return node
+        return self._names_at(blob.parent).get(ident)
+
+    def _names_at(self, address: Address) -> dict[str, str]:
+        """task id -> name, of the tasks of a checkpoint."""
+        key = ("names", address)
+        with self._lock:
+            kept: dict[str, str] | None = self._rows.get(key)
+        if kept is not None:
+            return kept
+        blob = self._blob(address)
+        names: dict[str, str] = {}
+        if blob is not None and blob.readable:
+            mine = group(self._rows_of([address])[address])
+            plans, _ = self._plan(blob, mine, self.threads.learned(address) if blob.old else None)
+            tasks, _ = join_tasks(blob, plans, mine, self._context(blob, ()))
+            names = {task.id: task.name for task in tasks if task.id and task.name}
+        with self._lock:
+            return self._rows.put(key, names)
+
+    # -- values that are not stored as they are --------------------------------------------------------------------------
+
+    def _completed(self, blob: Blob, values: dict[str, Value], mine: Mapping[str, TaskRows]) -> tuple[dict[str, Value], dict[str, Rebuilt]]:
+        """Delta channels rebuilt, and writes of a `Command` applied, as `get_state` shows them."""
+        rebuilt: dict[str, Rebuilt] = {}
+        for name, result in self._deltas(blob).items():
+            rebuilt[name] = result.how
+            if result.value is not MISSING:
+                values[name] = result.value
+        values = {name: delta.unwrap(value) for name, value in values.items()}
+        commanded: dict[str, list[Value]] = {}
+        for row in null_writes(dict(mine)):
+            if not is_internal(row.channel):
+                commanded.setdefault(row.channel, []).append(row_value(row))
+        for name, writes in commanded.items():
+            before = values.get(name, MISSING)
+            kind = self._kind_above(blob, name)
+            readings = plausible(before, writes)
+            fitting = [value for reading, value in readings if reading == kind] or [value for _, value in readings]
+            if fitting:
+                values[name] = fitting[0]
+                rebuilt[name] = "exact" if kind is not None or len(readings) == 1 else "ambiguous"
+        return values, rebuilt
+
+    def _kind_above(self, blob: Blob, channel: str) -> str | None:
+        """The reducer that the step before this checkpoint shows for a channel, where it tells one from another."""
+        parent = self._blob(blob.parent) if blob.parent is not None else None
+        if parent is None or blob.parent is None or not parent.readable:
+            return None
+        writes = [row_value(row) for row in self._rows_of([blob.parent])[blob.parent] if row.channel == channel and row.idx >= 0]
+        before, after = delta.unwrap(parent.values.get(channel, MISSING)), delta.unwrap(blob.values.get(channel, MISSING))
+        readings = [kind for kind, value in plausible(before, writes) if same_value(value, after)] if writes else []
+        return readings[0] if len(readings) == 1 and len(plausible(before, writes)) > 1 else None
+
+    def _deltas(self, blob: Blob) -> dict[str, delta.Result]:
+        missing = {name for name in delta.delta_channels(blob) if name not in blob.values}
+        unsure = delta.absent_channels(blob) - missing
+        if unsure and blob.parent is not None:
+            above = self._blob(blob.parent)
+            if above is not None:
+                missing |= unsure & delta.delta_channels(above)
+        if not missing:
+            return {}
+        results = delta.rebuild(blob, missing, self._blob, self._rows_of, self._forked, self._known)
+        with self._lock:
+            for name, result in results.items():
+                self._rebuilt.put((blob.address, name), result)
+        return results
+
+    def _known(self, address: Address, name: str) -> delta.Result | None:
+        with self._lock:
+            result: delta.Result | None = self._rebuilt.get((address, name))
+        return result
+
+    def _forked(self, address: Address) -> Sequence[str | None]:
+        children = self.threads.children_of(address)
+        return [source for _, source in children] if len(children) > 1 else []
+
+    # -- changes ----------------------------------------------------------------------------------------------------------
+
+    def with_authors(self, before: State | None, after: State, changes: Sequence[Change]) -> tuple[Change, ...]:
+        """The changes that lead to `after`, each with who made it. `before` should be its stored parent (None for a root)."""
+        if not changes:
+            return ()
+        blob = self._blob(after.checkpoint.address)
+        if blob is None:
+            return tuple(changes)
+        return tuple(attribute(changes, self._step(blob, before, after)))
+
+    def unexplained(self, before: State | None, after: State, changes: Sequence[Change]) -> tuple[Problem, ...]:
+        """Channels whose rows under the parent do not lead to the stored value although nobody else can have changed it."""
+        where = after.checkpoint.address.checkpoint_id
+        lost = {change.channel for change in changes if any(author.basis == "none" for author in change.authors)}
+        parent = after.checkpoint.parent_checkpoint_id
+        if not lost or before is None or before.checkpoint.checkpoint_id != parent or after.checkpoint.source != "loop":
+            return ()
+        written = {row.channel for row in self._rows_of([before.checkpoint.address])[before.checkpoint.address]}
+        return tuple(
+            Problem("unexplained-value", f"{where}/{channel}", f"the writes under the parent do not explain the value of {channel}")
+            for channel in sorted(lost & written)
+        )
+
+    def _step(self, blob: Blob, before: State | None, after: State) -> Step:
+        parent = blob.parent
+        follows = before is None if parent is None else before is not None and before.checkpoint.address == parent
+        above = self._rows_of([parent])[parent] if parent is not None and (follows or blob.source == "fork") else ()
+        own = [row for row in self._rows_of([blob.address])[blob.address] if row.task_id == NULL_TASK]
+        sibling = before is not None and before.checkpoint.parent_checkpoint_id == blob.raw.header.parent_checkpoint_id
+        source = blob.source if follows or (sibling and blob.source in ("fork", "update")) else None
+        if source == "input":
+            editor = Author(START, None, "source")
+        elif source in ("update", "fork"):
+            editor = Author(editor_of(blob), None, "source")
+        else:
+            editor = Author(None, None, "none")
+
+        def name_of(ident: str, path: str | None) -> str | None:
+            return self._row_name(blob, ident, path)
+
+        writers = above if follows else ()
+        noted = self._noted(blob) if follows and blob.source == "loop" else {}
+
+        def written(channel: str) -> list[Written]:
+            found = written_by_task(writers, channel, name_of)
+            return found or [Written(Author(name, None, "writes"), values) for name, values in noted.get(channel, {}).items()]
+
+        return Step(
+            before=before.values if before is not None else {},
+            after=after.values,
+            writers=written,
+            commanded=lambda channel: written_by_task(own, channel, name_of),
+            source=source,
+            editor=editor,
+            sole_child=lambda: parent is not None and len(self.threads.children_of(parent)) < 2,
+        )
+
+    def _noted(self, blob: Blob) -> dict[str, dict[str, list[Value]]]:
+        """channel -> node -> values, as `metadata.writes` of releases up to 0.4 tells."""
+        noted: dict[str, dict[str, list[Value]]] = {}
+        written = blob.metadata.get("writes")
+        for node, update in written.items() if isinstance(written, Mapping) else ():
+            for part in update if isinstance(update, list) else [update]:
+                for channel, value in part.items() if isinstance(part, Mapping) else ():
+                    noted.setdefault(channel, {}).setdefault(node, []).append(value)
+        return noted
+
+    # -- whole threads ------------------------------------------------------------------------------------------------------
+
+    def node_runs(
+        self, thread_id: str, headers: Sequence[Checkpoint], rows: Sequence[WriteRow]
+    ) -> dict[tuple[str, str], tuple[NodeRun, ...]]:
+        """(ns, checkpoint id) -> the tasks that ran FROM that checkpoint, as far as the headers of its rows tell."""
+        return run_nodes(headers, rows, lambda: self._names_of(headers), self._names_at, lambda: self._ran_in(thread_id, headers), thread_id)
+
+    def _names_of(self, headers: Sequence[Checkpoint]) -> set[str]:
+        """Nodes that the last checkpoint of each graph of a thread knows."""
+        last = {static_ns(header.checkpoint_ns): header.address for header in headers}
+        found: set[str] = set()
+        for address in list(last.values())[-_GRAPHS_ASKED:]:
+            blob = self._blob(address)
+            if blob is not None:
+                found |= blob.nodes()
+        return found
+
+    def _ran_in(self, thread_id: str, headers: Sequence[Checkpoint]) -> dict[tuple[str, str], tuple[str, ...]]:
+        """What `metadata.writes` of old releases says ran; {} where the thread is of a newer format."""
+        if not headers:
+            return {}
+        first = self._blob(headers[-1].address)
+        if first is None or not (first.old or "writes" in first.metadata):
+            return {}
+        found: dict[tuple[str, str], tuple[str, ...]] = {}
+        for ns in {header.checkpoint_ns for header in headers}:
+            found.update(self.threads.learned(Address(thread_id, ns, "")).ran)
+        return found
+
+    def written_channels(self, rows: Iterable[WriteRow]) -> dict[tuple[str, str], tuple[str, ...]]:
+        """(ns, checkpoint id) -> the state channels that rows under it were written to."""
+        return written_channels(rows)
+
+    def edges(self, thread_id: str) -> tuple[Edge, ...]:
+        """Edges that this thread took, with how often; most travelled first."""
+        headers = [header for _, header in self.store.checkpoints(thread_id)]
+        return seen_edges(self.store, thread_id, lambda rows: self.node_runs(thread_id, headers, rows))
+
+
+def editor_of(blob: Blob) -> str | None:
+    """The node that an edit was written as, where the row tells."""
+    written = blob.metadata.get("writes")
+    if blob.source == "update" and isinstance(written, Mapping) and len(written) == 1:
+        return next(iter(written))
+    return None
+
+
+def shared_ids(tasks: Sequence[Task], address: Address) -> list[Problem]:
+    """Open questions of several tasks under one id cannot be answered by that id."""
+    counts: dict[str, int] = {}
+    for task in tasks:
+        for ident in {question.id for question in task.interrupts if question.id and not question.answered}:
+            counts[ident] = counts.get(ident, 0) + 1
+    return [
+        Problem("ambiguous-interrupt-id", address.checkpoint_id, f"{count} tasks ask under the one id {ident}: answer them by task")
+        for ident, count in counts.items()
+        if count > 1
+    ]
+

@@ -1,0 +1,72 @@
+"""The questions of a task and their answers.
+
+A task keeps its latest question in one row and all answers so far in another. A question waits for an answer as long as
+its task has not finished, unless its own id says that it is one of those already answered.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from studio.explain.ids import interrupt_id
+from studio.explain.rows import TaskRows, row_value
+from studio.model import Interrupt, Value
+from studio.value import Tagged
+
+_NONE: Mapping[str, Any] = {}
+
+
+def questions(task: TaskRows, ns: str | None, shared_answer: list[Value]) -> tuple[Interrupt, ...]:
+    """The questions in a task's rows.
+
+    `ns` is the task's own namespace (`node:task_id` with its parents) where known, `shared_answer` the plain resume value of
+    the step ([] = none), which is the answer of a task that finished without an answer of its own.
+    """
+    found: list[Interrupt] = []
+    answers = task.resumes()
+    raised = [item for row in task.questions for item in as_list(row_value(row))]
+    for at, item in enumerate(raised):
+        fields = parts(item)
+        value = fields.get("value", item) if fields else item
+        ident = fields.get("id") or fields.get("interrupt_id")
+        if not isinstance(ident, str):
+            ident = old_id(fields)
+        place = position(ident, ns, len(answers)) if "response_schema" in fields and len(raised) == 1 else None
+        if place is not None and place < len(answers):
+            found.append(Interrupt(ident, value, True, answers[place]))
+        elif task.finished and not task.updated:
+            mine = answers[at:] if len(raised) > 1 else answers[-1:]
+            given = mine[:1] or shared_answer
+            found.append(Interrupt(ident, value, True, given[0] if given else None))
+        else:
+            found.append(Interrupt(ident, value, False))
+    return tuple(found)
+
+
+def as_list(value: Value) -> list[Value]:
+    return list(value) if isinstance(value, (list, tuple)) else [value]
+
+
+def parts(item: Value) -> Mapping[str, Value]:
+    """The fields of a stored Interrupt, of whatever release and serializer."""
+    if isinstance(item, Tagged):
+        return item.fields if item.kind == "fields" else _NONE
+    if isinstance(item, Mapping) and "value" in item and ("id" in item or "interrupt_id" in item or "when" in item or "ns" in item):
+        return item
+    return _NONE
+
+
+def old_id(fields: Mapping[str, Value]) -> str | None:
+    """Before ids were stored (up to 0.5) the id of a question followed from its namespace; the oldest have none."""
+    ns = fields.get("ns")
+    if isinstance(ns, list) and ns and all(isinstance(part, str) for part in ns):
+        return interrupt_id("|".join(ns))
+    return None
+
+
+def position(ident: str | None, ns: str | None, most: int) -> int | None:
+    """How many questions the task had asked before this one, proven by the id; None when it proves nothing."""
+    if ident is None or ns is None:
+        return None
+    return next((k for k in range(most + 1) if interrupt_id(ns, k) == ident), None)

@@ -1,0 +1,223 @@
+"""A small inert model of reducers: what a channel's value becomes when writes are applied, without the user's code.
+
+The kinds: `last` value, `append` to a list, `messages` by id, `union` of sets or maps, `sum` of numbers or texts. They explain
+almost every channel; a reducer of the user's own may be none of them, and then nothing is claimed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Literal
+
+from studio.model import Value
+from studio.value import MISSING, Tagged, equal, sort_key
+
+Kind = Literal["last", "append", "messages", "union", "sum"]
+KINDS: tuple[Kind, ...] = ("last", "append", "messages", "union", "sum")
+
+REMOVE_ALL = "__remove_all__"
+_NO_ID: tuple[bool, None] = (False, None)
+
+
+def overwrite(value: Value) -> tuple[bool, Value]:
+    """(True, the value) for an `Overwrite` marker in any of its forms."""
+    if isinstance(value, Tagged):
+        if value.name == "Overwrite" and value.kind == "fields" and "value" in value.fields:
+            return True, value.fields["value"]
+    elif isinstance(value, Mapping):
+        if len(value) == 1 and "__overwrite__" in value:
+            return True, value["__overwrite__"]
+        if value.get("type") == "__overwrite__" and "value" in value:
+            return True, value["value"]
+    return _NO_ID
+
+
+def fold(kind: Kind, before: Value, writes: Sequence[Value]) -> Value:
+    """The value after `writes` (one per write, in order); MISSING where the kind does not fit them. `before` may be MISSING."""
+    start = 0
+    for at, write in enumerate(writes):
+        is_reset, value = overwrite(write)
+        if is_reset:
+            before, start = value, at + 1
+    rest = writes[start:]
+    if not rest:
+        return before
+    if kind == "last":
+        return rest[-1]
+    if kind == "append":
+        return append(before, rest)
+    if kind == "messages":
+        return merge_messages(before, rest)
+    if kind == "union":
+        return unite(before, rest)
+    return add_up(before, rest)
+
+
+def append(before: Value, writes: Sequence[Value]) -> Value:
+    if before is not MISSING and not isinstance(before, list):
+        return MISSING
+    result = list(before) if isinstance(before, list) else []
+    for write in writes:
+        if isinstance(write, list):
+            result.extend(write)
+        else:
+            result.append(write)
+    return result
+
+
+def add_up(before: Value, writes: Sequence[Value]) -> Value:
+    total = before
+    for write in writes:
+        if total is MISSING:
+            total = write
+        elif isinstance(total, str) and isinstance(write, str):
+            total = total + write
+        elif is_number(total) and is_number(write):
+            total = total + write
+        else:
+            return MISSING
+    return total
+
+
+def is_number(value: Value) -> bool:
+    return isinstance(value, (int, float)) and not isinstance(value, bool)
+
+
+def unite(before: Value, writes: Sequence[Value]) -> Value:
+    """Maps merge by key, sets by member."""
+    total = before
+    for write in writes:
+        if isinstance(write, dict) and (total is MISSING or isinstance(total, dict)):
+            total = {**({} if total is MISSING else total), **write}
+        elif is_set(write) and (total is MISSING or is_set(total)):
+            if total is MISSING:
+                total = write
+            else:
+                have = {sort_key(item) for item in total.items}
+                total = total.replace(items=[*total.items, *(item for item in write.items if sort_key(item) not in have)])
+        else:
+            return MISSING
+    return total
+
+
+def is_set(value: Value) -> bool:
+    return isinstance(value, Tagged) and value.is_set
+
+
+def message_id(value: Value) -> str | None:
+    """The id of a message or of any other item that carries one."""
+    ident: Value = None
+    if isinstance(value, Tagged):
+        ident = value.fields.get("id")
+    elif isinstance(value, Mapping):
+        ident = value.get("id")
+    return ident if isinstance(ident, str) else None
+
+
+def is_message(value: Value) -> bool:
+    if isinstance(value, Tagged):
+        return "messages" in value.module and value.kind == "fields" and "content" in value.fields
+    return isinstance(value, Mapping) and "content" in value and ("role" in value or "type" in value)
+
+
+def is_removal(value: Value) -> bool:
+    return isinstance(value, Tagged) and value.name == "RemoveMessage"
+
+
+def merge_messages(before: Value, writes: Sequence[Value]) -> Value:
+    """Messages by id: the same id replaces in place, `RemoveMessage` removes, its wildcard starts anew."""
+    if before is not MISSING and not isinstance(before, list):
+        return MISSING
+    result: list[Value] = list(before) if isinstance(before, list) else []
+    place = {ident: at for at, item in enumerate(result) if (ident := message_id(item)) is not None}
+    gone: set[int] = set()
+    for write in writes:
+        for item in write if isinstance(write, list) else [write]:
+            if not is_message(item):
+                return MISSING
+            ident = message_id(item)
+            if is_removal(item):
+                if ident == REMOVE_ALL:
+                    result, place, gone = [], {}, set()
+                elif ident in place:
+                    gone.add(place[ident])
+            elif ident is not None and ident in place:
+                gone.discard(place[ident])
+                result[place[ident]] = item
+            else:
+                if ident is not None:
+                    place[ident] = len(result)
+                result.append(item)
+    return [item for at, item in enumerate(result) if at not in gone] if gone else result
+
+
+def same(written: Value, stored: Value) -> bool:
+    """Equal, or equal but for the id that a reducer gives to a message without one."""
+    if equal(written, stored):
+        return True
+    if isinstance(written, Tagged) and isinstance(stored, Tagged) and written.type_name == stored.type_name:
+        if written.kind == stored.kind == "fields" and is_message(stored) and written.fields.get("id") is None:
+            return equal({**written.fields, "id": None}, {**stored.fields, "id": None})
+    return False
+
+
+def same_value(folded: Value, stored: Value) -> bool:
+    """`same` for whole channels: lists item by item."""
+    if folded is MISSING or stored is MISSING:
+        return folded is stored
+    if isinstance(folded, list) and isinstance(stored, list):
+        return len(folded) == len(stored) and all(same(one, other) for one, other in zip(folded, stored, strict=True))
+    return same(folded, stored)
+
+
+def explaining(before: Value, writes: Sequence[Value], after: Value) -> Kind | None:
+    """The first kind by which `writes` lead from `before` to `after`, whatever their order where the order is not known."""
+    if not writes:
+        return None
+    for kind in KINDS:
+        if same_value(fold(kind, before, writes), after):
+            return kind
+    if len(writes) > 1:
+        if any(same_value(fold("last", before, [write]), after) for write in writes):
+            return "last"
+        if isinstance(after, list) and same_items(append(before, writes), before, after):
+            return "append"
+    return None
+
+
+def same_items(folded: Value, before: Value, after: list[Any]) -> bool:
+    """Appended in another order: the old items stay in front, the new ones are the written ones."""
+    if not isinstance(folded, list) or len(folded) != len(after):
+        return False
+    start = len(before) if isinstance(before, list) else 0
+    left = list(after[start:])
+    if len(left) > 200 or not all(same(one, other) for one, other in zip(folded[:start], after[:start], strict=True)):
+        return False
+    for item in folded[start:]:
+        at = next((i for i, other in enumerate(left) if same(item, other)), None)
+        if at is None:
+            return False
+        del left[at]
+    return True
+
+
+def plausible(before: Value, writes: Sequence[Value]) -> list[tuple[Kind, Value]]:
+    """What the writes may have made of `before`: the likeliest kind first. More than one result = only a guess."""
+    body = [value if is_reset else write for write in writes for is_reset, value in [overwrite(write)]]
+    items = [item for write in body for item in (write if isinstance(write, list) else [write])]
+    if items and all(is_message(item) for item in items) and (before is MISSING or isinstance(before, list)):
+        order: tuple[Kind, ...] = ("messages", "append")
+    elif all(isinstance(write, list) for write in body) and (before is MISSING or isinstance(before, list)):
+        order = ("append", "last")
+    elif all(isinstance(write, dict) for write in body) or all(is_set(write) for write in body):
+        order = ("union", "last")
+    elif isinstance(before, list):
+        order = ("append", "last")
+    else:
+        order = ("last", "sum")
+    found: list[tuple[Kind, Value]] = []
+    for kind in order:
+        value = fold(kind, before, writes)
+        if value is not MISSING and not any(same_value(value, other) for _, other in found):
+            found.append((kind, value))
+    return found

@@ -1,0 +1,90 @@
+"""The rows of `writes` under one checkpoint, grouped by the task that wrote them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+
+from studio.explain.channels import CONTROL, ERROR, INTERRUPT, MARKERS, NULL_TASK, RESUME
+from studio.explain.ids import TaskPath, is_synthetic, parse_path
+from studio.model import Value, Write, WriteRow
+from studio.value import decode
+
+
+@dataclass(slots=True)
+class TaskRows:
+    """What one task has stored so far, in the order of its writes. Values are decoded on demand."""
+
+    id: str
+    path: str | None = None
+    output: list[WriteRow] = field(default_factory=list)
+    """Rows that say what the task produced, the "wrote nothing" marker included: with one of them it has finished."""
+    error: WriteRow | None = None
+    questions: list[WriteRow] = field(default_factory=list)
+    answers: list[WriteRow] = field(default_factory=list)
+
+    @property
+    def parsed(self) -> TaskPath:
+        return parse_path(self.path)
+
+    @property
+    def finished(self) -> bool:
+        return bool(self.output)
+
+    @property
+    def is_null(self) -> bool:
+        return self.id == NULL_TASK
+
+    @property
+    def is_task(self) -> bool:
+        """False for the null task and for rows under ids that no task bears."""
+        return not self.is_null and not is_synthetic(self.id)
+
+    @property
+    def updated(self) -> bool:
+        """The output came from an `update_state`, not from a run of the node."""
+        return bool(self.output) and all(parse_path(row.task_path).kind == "update" for row in self.output)
+
+    def channels(self) -> set[str]:
+        return {row.channel for row in self.output}
+
+    def writes(self) -> tuple[Write, ...]:
+        return tuple(Write(row.channel, row_value(row)) for row in self.output if row.channel not in MARKERS)
+
+    def resumes(self) -> list[Value]:
+        """The answers stored for this task, first one first."""
+        found: list[Value] = []
+        for row in self.answers:
+            value = row_value(row)
+            found.extend(value if isinstance(value, list) else [value])
+        return found
+
+
+def group(rows: Iterable[WriteRow]) -> dict[str, TaskRows]:
+    """Rows by task id, tasks and rows in the given order. The path of an update never hides the one of the run before it."""
+    tasks: dict[str, TaskRows] = {}
+    for row in rows:
+        task = tasks.get(row.task_id)
+        if task is None:
+            task = tasks[row.task_id] = TaskRows(row.task_id)
+        if row.task_path and (not task.path or task.parsed.kind == "update"):
+            task.path = row.task_path
+        if row.channel not in CONTROL:
+            task.output.append(row)
+        elif row.channel == ERROR:
+            task.error = row
+        elif row.channel == INTERRUPT:
+            task.questions.append(row)
+        elif row.channel == RESUME:
+            task.answers.append(row)
+    return tasks
+
+
+def row_value(row: WriteRow) -> Value:
+    return decode(row.tag, row.value if row.value is not None else b"")
+
+
+def null_writes(tasks: dict[str, TaskRows]) -> Sequence[WriteRow]:
+    """Writes of the null task: what a `Command` gave to the step before any task of it ran."""
+    task = tasks.get(NULL_TASK)
+    return [row for row in task.output if row.channel not in MARKERS] if task else ()
