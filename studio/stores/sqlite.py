@@ -7,11 +7,12 @@ A query that meets a damaged page is answered again row by row (`salvage`), so t
 from __future__ import annotations
 
 import sqlite3
+import threading
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, TypeVar
 
 from studio.errors import OpenError
-from studio.model import Address, Checkpoint, Origin, Problem, RawCheckpoint, WriteRow
+from studio.model import Address, Checkpoint, Problem, RawCheckpoint, WriteRow
 from studio.stores.base import Capability, ThreadKeys
 from studio.stores.headers import HEAD_BYTES, created_at, step_and_source
 from studio.stores.layout import Layout, Table, find_layout
@@ -30,23 +31,23 @@ SCAN_ROWS = 2000
 class SqliteStore:
     """One SQLite file as a `Store`. Cursors are rowids; `size_bytes` of a header is its checkpoint plus its metadata, without writes.
 
-    `ours` is for scratch files of the studio; `ignore_wal` shows the main file alone where the two disagree.
+    `ignore_wal` shows the main file alone where the two disagree.
     Raises OpenError when the file is no such database.
     """
 
     kind = "sqlite"
 
-    def __init__(self, location: str, *, ours: bool = False, ignore_wal: bool = False, origin: Origin = "base") -> None:
-        self._file = SqliteFile(location, ours=ours, ignore_wal=ignore_wal)
+    def __init__(self, location: str, *, ignore_wal: bool = False) -> None:
+        self._file = SqliteFile(location, ignore_wal=ignore_wal)
         self.location = self._file.location
-        self._origin: Origin = origin
+        self._held = threading.local()
         self._problems: dict[tuple[str, str], Problem] = {}
         self._salvaged: dict[str, tuple[object, Salvaged]] = {}
         self._recent = Recent()
         self._known_layout: Layout | None = None
         try:
             self._look(lambda connection, layout: None)
-            if not ignore_wal and not ours:
+            if not ignore_wal:
                 self._compare_with_wal()
         except sqlite3.DatabaseError as error:
             self._file.close()
@@ -81,6 +82,14 @@ class SqliteStore:
 
     def close(self) -> None:
         self._file.close()
+
+    def together(self, work: Callable[[], T]) -> T:
+        """Run `work` with all reads that this thread does in it on one snapshot and one connection.
+
+        For many small reads in a row. It must be short, since it holds a transaction, and repeatable, since it runs again
+        when the file moved under it.
+        """
+        return self._look(lambda connection, layout: work())
 
     # ---- lists
 
@@ -131,6 +140,22 @@ class SqliteStore:
         if namespaces:
             page.append(_thread_keys(text_of(current), namespaces))
         return page, None
+
+    def namespaces(self, thread_id: str) -> tuple[str, ...]:
+        """The namespaces of one thread, sorted."""
+
+        def read(connection: sqlite3.Connection, layout: Layout) -> tuple[str, ...]:
+            table = layout.checkpoints
+            if not self._is_damaged(table):
+                try:
+                    where, values = self._in_thread(thread_id, 0)
+                    rows = connection.execute(f"SELECT DISTINCT {table.ns} FROM {table.name} {where}", values)
+                    return tuple(sorted(text_of(ns) for (ns,) in rows))
+                except sqlite3.DatabaseError as error:
+                    _only_damage(error)
+            return tuple(sorted({ns for thread, ns, _ in self._rows_of(connection, table).keys.values() if thread == thread_id}))
+
+        return self._look(read)
 
     def checkpoints(self, thread_id: str, after: int = 0) -> Sequence[tuple[int, Checkpoint]]:
         def read(connection: sqlite3.Connection, layout: Layout) -> list[tuple[int, Checkpoint]]:
@@ -347,21 +372,33 @@ class SqliteStore:
         return self._known_layout
 
     def _look(self, read: Callable[[sqlite3.Connection, Layout], T]) -> T:
+        held: tuple[sqlite3.Connection, Layout] | None = getattr(self._held, "now", None)
+        if held is not None:
+            return self._read(*held, read)
+
         def attempt(connection: sqlite3.Connection) -> T:
             layout = self._known_layout
             if layout is None or layout.schema_version != connection.execute("PRAGMA schema_version").fetchone()[0]:
                 connection.text_factory = _lenient  # a newer saver may add a column to a file that is open here
                 layout = self._known_layout = find_layout(connection, self.location)
             connection.text_factory = str
+            self._held.now = (connection, layout)
             try:
-                return read(connection, layout)
-            except sqlite3.OperationalError as error:
-                if "decode" not in str(error).lower():
-                    raise
-            connection.text_factory = _lenient  # slower, so only for files that hold other text than UTF-8
-            return read(connection, layout)
+                return self._read(connection, layout, read)
+            finally:
+                self._held.now = None
 
         return self._file.look(attempt)
+
+    @staticmethod
+    def _read(connection: sqlite3.Connection, layout: Layout, read: Callable[[sqlite3.Connection, Layout], T]) -> T:
+        try:
+            return read(connection, layout)
+        except sqlite3.OperationalError as error:
+            if "decode" not in str(error).lower() or connection.text_factory is _lenient:
+                raise
+        connection.text_factory = _lenient  # slower, so only for files that hold other text than UTF-8
+        return read(connection, layout)
 
     def _in_thread(self, thread_id: str, after: int) -> tuple[str, list[object]]:
         """WHERE for one thread; for new rows the table's end is read, not the thread's whole index."""
@@ -384,7 +421,7 @@ class SqliteStore:
         step, source = step_and_source(metadata)
         return rowid, Checkpoint(
             Address(text_of(thread), text_of(ns), identity), None if parent is None else text_of(parent),
-            step, source, created_at(_bytes(head), identity), (size or 0) + len(metadata), self._origin,
+            step, source, created_at(_bytes(head), identity), (size or 0) + len(metadata),
         )
 
     def _raw(self, row: tuple[Any, ...], address: Address | None = None) -> RawCheckpoint:
@@ -401,7 +438,7 @@ class SqliteStore:
         return rowid, WriteRow(
             keep(ns, ns), keep(identity, identity), keep(task, task), path if path is None else keep(path, text_of(path)),
             idx if isinstance(idx, int) else 0, keep(channel, channel), tag if tag is None else keep(tag, text_of(tag)),
-            None if value is None else _bytes(value), self._origin,
+            None if value is None else _bytes(value),
         )
 
     # ---- damage and oddities

@@ -13,7 +13,7 @@ depends on what lies beside the file at that moment:
 
 Two things decide the details. SQLite deletes a `-wal` without a commit when a lock-free connection closes, so that VFS is only
 used after a commit was found in the log. And POSIX drops all locks of a process on a file when *any* descriptor of it is
-closed, so one process has at most one look at a file at a time (`turn`).
+closed, so this process has one look, or one write of its own, at a time (`turn`).
 """
 
 from __future__ import annotations
@@ -74,30 +74,28 @@ class _Moved(Exception):
     """The file changed during a look."""
 
 
-_turns: dict[str, threading.RLock] = {}
-_turns_lock = threading.Lock()
+_turn = threading.RLock()
 
 
 @contextlib.contextmanager
 def turn(path: str) -> Iterator[None]:
-    """Hold this process' only turn at a file: for a look, and for a writer of ours to the same file."""
-    with _turns_lock:
-        lock = _turns.setdefault(os.path.realpath(path), threading.RLock())
-    with lock:
+    """Hold this process' turn at `path`: for a look, and for a write of ours. Re-entrant.
+
+    It is one turn for all files: a fork reads one file while it writes another, and two turns in two orders would block for ever.
+    """
+    with _turn:
         yield
 
 
 class SqliteFile:
     """One database file that is looked at again and again.
 
-    `ours` is for files of the studio's own (scratch): they are opened plainly and may have side files.
     `ignore_wal` shows the main file alone.
     """
 
-    def __init__(self, path: str, *, ours: bool = False, ignore_wal: bool = False) -> None:
+    def __init__(self, path: str, *, ignore_wal: bool = False) -> None:
         self.location = os.path.abspath(path)
         self.path = os.path.realpath(path)
-        self._ours = ours
         self._ignore_wal = ignore_wal
         self._header: tuple[Stamp, Header] | None = None
         self._commit: tuple[Stamp, bool | None] | None = None
@@ -131,7 +129,7 @@ class SqliteFile:
                     how = self._how(before, attempt)
                     _wait_out_racy(before)
                     result = self._look(how, read)
-                except (sqlite3.OperationalError, sqlite3.DatabaseError) as problem:
+                except sqlite3.DatabaseError as problem:
                     # while a writer is at work any error may be the writer's doing, so only an error at rest counts
                     if self.token() == before and not _is_passing(problem):
                         raise
@@ -158,8 +156,6 @@ class SqliteFile:
     def _how(self, token: Token, attempt: int) -> _How:
         main, wal, journal = token
         header = self._read_header()
-        if self._ours:
-            return _How("plain", f"{_uri(self.path)}?mode=ro", guarded=True)
         if journal is not None and journal[0] > 0 and _starts_with(self.path + "-journal", JOURNAL_MAGIC):
             # a running transaction of a living writer can be read past; a journal that was left behind cannot
             if attempt < 3:

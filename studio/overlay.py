@@ -1,0 +1,239 @@
+"""Base and scratch as one store: what a person forked stands beside what the file holds, and the file wins.
+
+An address that is in both is one row, the base's: a run copies what it needs into the scratch file, and a copy is no fork.
+Scratch rows of `writes` under a base checkpoint are not shown: they belong to a run of a copy, not to the recorded one.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from typing import TypeVar
+
+from studio.errors import OpenError
+from studio.model import Address, Checkpoint, Problem, RawCheckpoint, WriteRow
+from studio.stores.base import Capability, Store, ThreadKeys
+
+T = TypeVar("T")
+
+_SHIFT = 64
+"""A cursor is the base's and the scratch file's in one number."""
+
+Keys = frozenset[tuple[str, str]]
+"""(namespace, checkpoint id) pairs of one thread."""
+
+
+class Overlay:
+    """A `Store` over a base and, once it exists, a scratch store. Closing it closes both."""
+
+    def __init__(self, base: Store, scratch: Store | None = None) -> None:
+        self.base = base
+        self.location = base.location
+        self.kind = base.kind
+        self.capabilities: frozenset[Capability] = base.capabilities
+        self.layout = base.layout
+        self._scratch = scratch
+        self._origins: Mapping[Address, Address] = {}
+        self._lock = threading.Lock()
+        self._base_keys: dict[str, tuple[object, Keys]] = {}
+
+    @property
+    def scratch(self) -> Store | None:
+        """The scratch store, if there is one; one whose file was removed is forgotten."""
+        scratch = self._scratch
+        if scratch is not None and not _is_there(scratch):
+            self.set_scratch(None)
+            return None
+        return scratch
+
+    def set_scratch(self, scratch: Store | None) -> None:
+        """Lay this store over the base; the one before is closed."""
+        with self._lock:
+            before, self._scratch = self._scratch, scratch
+        if before is not None and before is not scratch:
+            before.close()
+
+    def set_origins(self, origins: Mapping[Address, Address]) -> None:
+        """Which checkpoint each fork was made from, as the studio recorded it."""
+        self._origins = origins
+
+    def origin_of(self, address: Address) -> Address | None:
+        """What a fork was made from; None for other checkpoints and where it was not recorded."""
+        return self._origins.get(address)
+
+    def together(self, work: Callable[[], T]) -> T:
+        """Run `work`, short and repeatable, with all its reads on one snapshot of the base."""
+        hold: Callable[[Callable[[], T]], T] | None = getattr(self.base, "together", None)
+        return hold(work) if hold is not None else work()
+
+    # ---- lists
+
+    def threads(self) -> Iterator[ThreadKeys]:
+        scratch = self.scratch
+        forked = {keys.thread_id: keys for keys in scratch.threads()} if scratch is not None else {}
+        for keys in self.base.threads():
+            while forked and (first := next(iter(forked))) < keys.thread_id:
+                yield forked.pop(first)
+            mine = forked.pop(keys.thread_id, None)
+            yield keys if mine is None else self._joined(keys, mine)
+        yield from forked.values()
+
+    def _joined(self, base: ThreadKeys, scratch: ThreadKeys) -> ThreadKeys:
+        own = [header for _, header in self._scratch_checkpoints(base.thread_id, 0)]
+        if not own:
+            return base
+        namespaces = {*base.namespaces, *(header.checkpoint_ns for header in own)}
+        in_root = [header.checkpoint_id for header in own if header.checkpoint_ns == ""] or [header.checkpoint_id for header in own]
+        latest = max([*([base.latest] if base.latest is not None else []), *in_root])
+        if "" in base.namespaces and all(header.checkpoint_ns for header in own):
+            latest = base.latest or latest
+        return ThreadKeys(base.thread_id, tuple(sorted(namespaces)), base.checkpoints + len(own), latest)
+
+    def namespaces(self, thread_id: str) -> tuple[str, ...]:
+        """The namespaces of one thread, sorted."""
+        found = set(_namespaces(self.base, thread_id))
+        scratch = self.scratch
+        if scratch is not None and not found.issuperset(_namespaces(scratch, thread_id)):
+            found.update(header.checkpoint_ns for _, header in self._scratch_checkpoints(thread_id, 0))
+        return tuple(sorted(found))
+
+    def checkpoints(self, thread_id: str, after: int = 0) -> Sequence[tuple[int, Checkpoint]]:
+        """Base rows come first, then those of the scratch file."""
+        base_after, scratch_after = after >> _SHIFT, after & ((1 << _SHIFT) - 1)
+        found = [(cursor << _SHIFT | scratch_after, header) for cursor, header in self.base.checkpoints(thread_id, base_after)]
+        reached = found[-1][0] >> _SHIFT if found else base_after
+        found += [(reached << _SHIFT | cursor, header) for cursor, header in self._scratch_checkpoints(thread_id, scratch_after)]
+        return found
+
+    def _scratch_checkpoints(self, thread_id: str, after: int) -> list[tuple[int, Checkpoint]]:
+        scratch = self.scratch
+        rows = scratch.checkpoints(thread_id, after) if scratch is not None else ()
+        if not rows:
+            return []
+        base = self._keys_of_base(thread_id)
+        return [
+            (cursor, replace(header, origin="scratch"))
+            for cursor, header in rows
+            if (header.checkpoint_ns, header.checkpoint_id) not in base
+        ]
+
+    def write_headers(self, thread_id: str, after: int = 0) -> Sequence[tuple[int, WriteRow]]:
+        base_after, scratch_after = after >> _SHIFT, after & ((1 << _SHIFT) - 1)
+        found = [(cursor << _SHIFT | scratch_after, row) for cursor, row in self.base.write_headers(thread_id, base_after)]
+        reached = found[-1][0] >> _SHIFT if found else base_after
+        scratch = self.scratch
+        rows = scratch.write_headers(thread_id, scratch_after) if scratch is not None else ()
+        if rows:
+            base = self._keys_of_base(thread_id)
+            found += [
+                (reached << _SHIFT | cursor, replace(row, origin="scratch"))
+                for cursor, row in rows
+                if (row.checkpoint_ns, row.checkpoint_id) not in base
+            ]
+        return found
+
+    # ---- rows by key
+
+    def raw(self, addresses: Iterable[Address]) -> dict[Address, RawCheckpoint]:
+        wanted = list(addresses)
+        found = self.base.raw(wanted)
+        scratch = self.scratch
+        if scratch is not None and len(found) < len(wanted):
+            for address, raw in scratch.raw(one for one in wanted if one not in found).items():
+                found[address] = _of_scratch(raw)
+        return found
+
+    def writes(self, addresses: Iterable[Address]) -> dict[Address, tuple[WriteRow, ...]]:
+        wanted = list(addresses)
+        found = self.base.writes(wanted)
+        scratch = self.scratch
+        forked = scratch.writes(wanted) if scratch is not None else {}
+        for address, rows in forked.items():
+            if (address.checkpoint_ns, address.checkpoint_id) not in self._keys_of_base(address.thread_id):
+                found[address] = tuple(replace(row, origin="scratch") for row in rows)
+        return found
+
+    # ---- streams
+
+    def scan(self, thread_id: str | None = None) -> Iterator[RawCheckpoint]:
+        """The rows of a thread stand together, the base's first."""
+        scratch = self.scratch
+        if scratch is None:
+            yield from self.base.scan(thread_id)
+            return
+        forked = dict.fromkeys([thread_id] if thread_id is not None else [keys.thread_id for keys in scratch.threads()])
+        current: str | None = None
+        for raw in self.base.scan(thread_id):
+            here = raw.header.thread_id
+            if current is not None and here != current and current in forked:
+                del forked[current]
+                yield from self._scan_scratch(scratch, current)
+            current = here
+            yield raw
+        for thread in forked:
+            yield from self._scan_scratch(scratch, thread)
+
+    def _scan_scratch(self, scratch: Store, thread_id: str) -> Iterator[RawCheckpoint]:
+        base: Keys | None = None
+        for raw in scratch.scan(thread_id):
+            base = self._keys_of_base(thread_id) if base is None else base
+            if (raw.header.checkpoint_ns, raw.header.checkpoint_id) not in base:
+                yield _of_scratch(raw)
+
+    def scan_writes(self, thread_id: str, channels: Sequence[str]) -> Iterator[WriteRow]:
+        yield from self.base.scan_writes(thread_id, channels)
+        scratch = self.scratch
+        base: Keys | None = None
+        for row in scratch.scan_writes(thread_id, channels) if scratch is not None else ():
+            base = self._keys_of_base(thread_id) if base is None else base
+            if (row.checkpoint_ns, row.checkpoint_id) not in base:
+                yield replace(row, origin="scratch")
+
+    # ---- the rest of a store
+
+    def token(self) -> object:
+        scratch = self.scratch
+        return self.base.token(), scratch.token() if scratch is not None else None
+
+    def problems(self) -> list[Problem]:
+        scratch = self.scratch
+        own = scratch.problems() if scratch is not None else []
+        # rows that a run left in the scratch file under a copy of a base checkpoint wait for nothing
+        return [*self.base.problems(), *(problem for problem in own if problem.kind != "write-without-checkpoint")]
+
+    def close(self) -> None:
+        self.set_scratch(None)
+        self.base.close()
+
+    def _keys_of_base(self, thread_id: str) -> Keys:
+        """Asked only for threads that have scratch rows."""
+        token = self.base.token()
+        held = self._base_keys.get(thread_id)
+        if held is None or held[0] != token:
+            keys = frozenset((header.checkpoint_ns, header.checkpoint_id) for _, header in self.base.checkpoints(thread_id))
+            held = self._base_keys[thread_id] = (token, keys)
+        return held[1]
+
+
+def _of_scratch(raw: RawCheckpoint) -> RawCheckpoint:
+    return replace(
+        raw,
+        header=replace(raw.header, origin="scratch"),
+        pending_sends=tuple(replace(row, origin="scratch") for row in raw.pending_sends),
+    )
+
+
+def _namespaces(store: Store, thread_id: str) -> tuple[str, ...]:
+    direct: Callable[[str], tuple[str, ...]] | None = getattr(store, "namespaces", None)
+    if direct is not None:
+        return direct(thread_id)
+    return next((keys.namespaces for keys in store.threads() if keys.thread_id == thread_id), ())
+
+
+def _is_there(store: Store) -> bool:
+    try:
+        token = store.token()
+    except OpenError:
+        return False
+    return not (isinstance(token, tuple) and token and token[0] is None)

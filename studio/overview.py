@@ -1,0 +1,129 @@
+"""The list of threads: what a person needs to find the right one, read from keys, headers and one state per thread."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from itertools import islice
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from studio.errors import RefError
+from studio.model import Address, Checkpoint, State, Thread, Value
+from studio.stores.base import Store, ThreadKeys
+from studio.value import Tagged
+
+if TYPE_CHECKING:
+    from studio.explain import Explainer
+
+T = TypeVar("T")
+
+BATCH = 40
+"""Threads that are read on one snapshot: some milliseconds."""
+TEXT_LIMIT = 500
+"""Characters of a first or last text; the rest is a click away."""
+
+HUMAN = frozenset(("human", "user", "HumanMessage", "HumanMessageChunk"))
+AI = frozenset(("ai", "assistant", "AIMessage", "AIMessageChunk"))
+_OF_LANGGRAPH = frozenset((
+    "source", "step", "parents", "writes", "thread_id", "thread_ts", "checkpoint_id", "checkpoint_ns", "checkpoint_map", "run_id",
+    "run_attempt", "counters_since_delta_snapshot",
+))
+
+
+def threads(store: Store, explainer: Explainer) -> Iterator[Thread]:
+    """Each thread of the store in the order of its ids; the first is there at once, the rest streams."""
+    keys = store.threads()
+    size = 1
+    while batch := list(islice(keys, size)):
+        yield from _together(store, lambda batch=batch: [describe(store, explainer, one) for one in batch])
+        size = BATCH
+
+
+def describe(store: Store, explainer: Explainer, keys: ThreadKeys) -> Thread:
+    """One line of the list. Roots, heads and head are of the root namespace; times, sizes and counts are of all."""
+    headers = [header for _, header in store.checkpoints(keys.thread_id)]
+    roots, heads = ends(header for header in headers if not header.checkpoint_ns)
+    head = keys.latest if "" in keys.namespaces else None
+    state = _state(explainer, Address(keys.thread_id, "", head)) if head is not None else None
+    first_text, last_text = texts(state.values) if state is not None else (None, None)
+    times = [header.created_at for header in headers if header.created_at is not None]
+    return Thread(
+        thread_id=keys.thread_id,
+        location=store.location,
+        namespaces=keys.namespaces,
+        checkpoints=keys.checkpoints,
+        roots=roots,
+        heads=heads,
+        head=head,
+        status=state.status or "unknown" if state is not None else "unknown",
+        first_at=min(times, default=None),
+        last_at=max(times, default=None),
+        size_bytes=sum(header.size_bytes for header in headers),
+        first_text=first_text,
+        last_text=last_text,
+        metadata=own_metadata(state.metadata) if state is not None else {},
+        scratch_checkpoints=sum(header.origin == "scratch" for header in headers),
+    )
+
+
+def ends(headers: Iterable[Checkpoint]) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """(roots, heads) of one namespace: without a parent that is there, without a child. A loop has neither."""
+    parents = {header.checkpoint_id: header.parent_checkpoint_id for header in headers}
+    with_child = set(parents.values())
+    return (
+        tuple(sorted(identity for identity, parent in parents.items() if not parent or parent not in parents)),
+        tuple(sorted(identity for identity in parents if identity not in with_child)),
+    )
+
+
+def own_metadata(metadata: Mapping[str, Any]) -> dict[str, Any]:
+    """What the program itself put there (user ids, tags of a customer): scalars under keys that are not LangGraph's."""
+    return {
+        key: value
+        for key, value in metadata.items()
+        if isinstance(value, (str, int, float, bool)) and key not in _OF_LANGGRAPH and not key.startswith(("__", "langgraph_", "ls_"))
+    }
+
+
+def texts(values: Mapping[str, Value]) -> tuple[str | None, str | None]:
+    """The first text of a person, and the last of a person or a model, in the channel that holds the conversation."""
+    for channel in sorted(values, key=lambda name: name != "messages"):
+        items = values[channel]
+        if not isinstance(items, list) or not any(_role(item) for item in items[:3]):
+            continue
+        first = next((text for item in items if _role(item) in HUMAN and (text := _text(item))), None)
+        last = next((text for item in reversed(items) if (role := _role(item)) in HUMAN or role in AI if (text := _text(item))), None)
+        if first is not None or last is not None:
+            return first, last
+    return None, None
+
+
+def _role(item: Value) -> str | None:
+    """A message's class or role; None for anything else."""
+    if isinstance(item, Tagged):
+        return item.name if item.name.endswith(("Message", "MessageChunk")) else None
+    if isinstance(item, dict) and "content" in item:
+        role = item.get("role") or item.get("type")
+        return role if isinstance(role, str) else None
+    return None
+
+
+def _text(item: Value) -> str | None:
+    content = item.fields.get("content") if isinstance(item, Tagged) else item.get("content")
+    if isinstance(content, list):
+        blocks = (block if isinstance(block, str) else block.get("text") if isinstance(block, dict) else None for block in content)
+        content = " ".join(block for block in blocks if isinstance(block, str))
+    if not isinstance(content, str) or not content.strip():
+        return None
+    return content if len(content) <= TEXT_LIMIT else content[: TEXT_LIMIT - 1] + "…"
+
+
+def _state(explainer: Explainer, address: Address) -> State | None:
+    try:
+        return explainer.state(address)
+    except RefError:  # deleted since the keys were read
+        return None
+
+
+def _together(store: Store, work: Callable[[], T]) -> T:
+    hold: Callable[[Callable[[], T]], T] | None = getattr(store, "together", None)
+    return hold(work) if hold is not None else work()
