@@ -11,7 +11,7 @@ from collections.abc import Callable, Hashable
 from typing import Any, TypeVar
 
 from studio.explain.ids import static_ns
-from studio.explain.learn import EMPTY, learn_file, learn_thread, widened
+from studio.explain.learn import EMPTY, learn_others, learn_thread, widened
 from studio.explain.schedule import Learned
 from studio.model import Address
 from studio.stores.base import Store
@@ -111,6 +111,7 @@ class Threads:
         return by_graph.get(static_ns(address.checkpoint_ns), EMPTY)
 
     def learned_widely(self, address: Address) -> Learned:
-        """The same, and what other threads of the file did."""
-        others = self._once(("file",), lambda: learn_file(self.store))
-        return widened(self.learned(address), others.get(static_ns(address.checkpoint_ns), EMPTY))
+        """The same, and what other threads of the file that ran the same graph did."""
+        mine, graph = self.learned(address), static_ns(address.checkpoint_ns)
+        key = ("others", address.thread_id, graph)
+        return widened(mine, self._once(key, lambda: learn_others(self.store, mine, graph, address.thread_id)))

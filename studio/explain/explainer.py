@@ -13,16 +13,17 @@ from studio.errors import RefError
 from studio.explain import delta
 from studio.explain.authors import Step, Written, attribute, written_by_task
 from studio.explain.blob import Blob, read_blob
-from studio.explain.channels import NULL_TASK, START, TASKS, is_internal, spelled_sources
+from studio.explain.channels import NULL_TASK, TASKS, is_internal, spelled_sources
 from studio.explain.context import Bounded, Threads
 from studio.explain.edges import seen_edges
-from studio.explain.ids import parse_path, static_ns
+from studio.explain.ids import parse_path, static_ns, update_ids
 from studio.explain.nodes import run_nodes, written_channels
 from studio.explain.reducers import plausible, same_value
 from studio.explain.rows import TaskRows, group, null_writes, row_value
 from studio.explain.schedule import Learned, Planned, planned, planned_old
-from studio.explain.tasks import Context, from_rows_alone, join_tasks, live_status
+from studio.explain.tasks import Context, from_rows_alone, join_tasks, live_status, named_by_id
 from studio.model import (
+    START,
     Address,
     Author,
     Change,
@@ -146,7 +147,7 @@ class Explainer:
             internal=internal,
             rebuilt=rebuilt,
             tasks=tuple(tasks),
-            next=names if known else None,
+            next=names if known and None not in names else None,
             metadata=blob.metadata,
             format=blob.format,
             channel_versions=blob.versions,
@@ -162,11 +163,7 @@ class Explainer:
             plans = planned(blob)
             return [self._starter(blob, plan, mine) if plan.inferred else plan for plan in plans], blob.format is not None
         plans, loose = planned_old(blob, learned)
-        if loose:
-            plans, loose = planned_old(blob, self.threads.learned_widely(blob.address))
-        if not loose:
-            return plans, True
-        return self._from_rows(blob, plans, mine, loose)
+        return self._followed(blob, plans, mine, loose) if loose else (plans, True)
 
     def _starter(self, blob: Blob, plan: Planned, mine: Mapping[str, TaskRows]) -> Planned:
         """The first task of a thread: `__start__` of a graph, or an entrypoint, whose name only its rows or later checkpoints tell."""
@@ -182,21 +179,31 @@ class Explainer:
                     return Planned(entry, "pull", plan.fired, inferred=True)
         return Planned(START, "pull", plan.fired)
 
-    def _from_rows(self, blob: Blob, plans: list[Planned], mine: Mapping[str, TaskRows], loose: set[str]) -> tuple[list[Planned], bool]:
-        """Formats 1 and 2, a node whose followers nobody has seen: rows here prove that one runs, though its name may stay unknown."""
-        placed, others = join_tasks(blob, plans, mine, self._context(blob, ()))
-        strangers = [task for task in others if task.id != NULL_TASK and parse_path(task.path).kind in ("none", "pull")]
-        nodes = self.threads.learned(blob.address).nodes
+    def _followed(
+        self, blob: Blob, plans: list[Planned], mine: Mapping[str, TaskRows], loose: set[str]
+    ) -> tuple[list[Planned], bool]:
+        """Formats 1 and 2, where a node just ran whose followers this thread never reached.
+
+        Rows here prove that one runs; its name is proven by its id, or told by the channel of its name, or stays unknown. Without
+        rows the node was the last one, unless other threads of the file show that something can follow it.
+        """
+        wide = self.threads.learned_widely(blob.address)
+        _, others = join_tasks(blob, plans, mine, self._context(blob, ()))
+        edits = update_ids(blob.address.checkpoint_id)
+        rewritten = blob.parent == blob.address  # one row for all steps of a subgraph: its writes are of every step
+        strangers = [] if rewritten else [task for task in others if task.id not in (NULL_TASK, *edits) and not parse_path(task.path).caller]
         for task in strangers:
-            name = task.name or next((write.channel for write in task.writes if write.channel in nodes), None)
-            plans = [*plans, Planned(name, "pull", tuple(sorted(loose)), inferred=True)]
+            name, fired = named_by_id(blob, task.id or "", wide.nodes, loose)
+            if name is None:
+                name = next((write.channel for write in task.writes if write.channel in wide.nodes), None)
+            plans = [*plans, Planned(name, "pull", fired, inferred=True)]
+        for ident, spaces in ({} if strangers else self.threads.subgraphs(blob.address.thread_id)).items():
+            name, fired = named_by_id(blob, ident, [spaces[0].rpartition("|")[2].partition(":")[0]], loose)
+            if name is not None:
+                return [*plans, Planned(name, "pull", fired)], True
         if strangers:
             return plans, True
-        return plans, bool(plans) or not self._may_go_on(blob, loose)
-
-    def _may_go_on(self, blob: Blob, loose: set[str]) -> bool:
-        """Whether an unknown node may follow: nothing in the file shows a thread that ended with these nodes."""
-        return bool(self.threads.children_of(blob.address))
+        return plans, not any(loose & channels for channels in wide.triggers.values())
 
     def _context(self, blob: Blob, above: Sequence[WriteRow]) -> Context:
         address = blob.address

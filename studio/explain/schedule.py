@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from studio.explain.blob import Blob, send_parts
-from studio.explain.channels import NOT_NODES, branch_target, is_available, join_parts, newer, spelled_target
+from studio.explain.channels import NOT_NODES, branch_target, is_available, join_parts, newer, spelled_sources, spelled_target
 from studio.model import START, Value
 
 Kind = Literal["pull", "push"]
@@ -98,11 +98,13 @@ class Learned:
     """What nodes of one graph in formats 1 and 2 were seen to do.
 
     `triggers`: node -> channels that ever started it. `ran`: (ns, checkpoint id) -> names that a child says ran from there.
+    `channels`: all that have a version.
     """
 
     triggers: Mapping[str, frozenset[str]]
     nodes: frozenset[str]
     ran: Mapping[tuple[str, str], tuple[str, ...]]
+    channels: frozenset[str]
 
 
 def planned_old(blob: Blob, learned: Learned) -> tuple[list[Planned], set[str]]:
@@ -126,11 +128,12 @@ def planned_old(blob: Blob, learned: Learned) -> tuple[list[Planned], set[str]]:
         else:
             continue
         for name in names:
-            if is_available(channel, value) and wants(blob, name, channel):
+            if is_available(channel, value) and newer(blob.versions.get(channel), blob.seen.get(name, {}).get(channel)):
                 fired.setdefault(name, []).append(channel)
-    for source in list(loose):  # a source that also chose a branch, or sent, needs no other follower
-        if any(channel.startswith(f"branch:{source}:") for channel in blob.values) or blob.sends:
-            loose.discard(source)
+    led_on = {source for channel in blob.values for source in spelled_sources(channel)}
+    if blob.sends:
+        loose.clear()
+    loose -= led_on  # a source that chose a branch, or that a join waits for, needs no other follower
     found.extend(Planned(name, "pull", tuple(channels)) for name, channels in fired.items())
     names_now = {task.name for task in found}
     for name in learned.ran.get((blob.address.checkpoint_ns, blob.address.checkpoint_id), ()):

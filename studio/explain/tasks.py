@@ -110,6 +110,23 @@ def formats(blob: Blob) -> tuple[int, ...]:
     return (blob.format,) if blob.format != 2 else (2, 3)
 
 
+def named_by_id(blob: Blob, ident: str, names: Iterable[str], channels: Iterable[str]) -> tuple[str | None, tuple[str, ...]]:
+    """Formats 1 and 2: (name, channels) of the task that one of `channels`, or all of them, started under this id."""
+    single = sorted(channels)
+    ways = [(channel,) for channel in single] + ([tuple(single)] if len(single) > 1 else [])
+    address, step = blob.address, blob.step
+    if step is not None and not is_persistent(address.checkpoint_ns):
+        for fmt in formats(blob):
+            for name in names:
+                for way in ways:
+                    try:
+                        if task_id(fmt, address.checkpoint_id, address.checkpoint_ns, name, step + 1, "pull", way) == ident:
+                            return name, way
+                    except ValueError:
+                        return None, ()
+    return None, ()
+
+
 def is_persistent(ns: str) -> bool:
     """A namespace that names no task somewhere: a subgraph with its own memory. Ids inside it hash a namespace that is not stored."""
     return any(":" not in part and not part.isdigit() for part in ns.split("|")) if ns else False
