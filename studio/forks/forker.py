@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import hashlib
 import sqlite3
-from collections.abc import Sequence
-from dataclasses import dataclass, field
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 from studio import value
@@ -21,6 +21,7 @@ from studio.forks.copy import Draft
 from studio.forks.rows import NewRow, NewWrite
 from studio.forks.scratch import Scratch, record_origin, write_transaction
 from studio.model import Address, Checkpoint, ForkPreview, ForkRequest, ForkResult, RawCheckpoint, State, Value, WriteRow
+from studio.stores import open_store
 from studio.stores.base import Store
 
 if TYPE_CHECKING:
@@ -40,7 +41,7 @@ class _Level:
     """Channels whose value the reader rebuilds at this checkpoint."""
     chain: list[RawCheckpoint] = field(default_factory=list)
     """Ancestors that a delta channel needs."""
-    memory: list[Address] = field(default_factory=list)
+    memory: list[RawCheckpoint] = field(default_factory=list)
     """Checkpoints of persistent subgraphs below this level."""
 
 
@@ -112,7 +113,8 @@ class Forker:
         record, headers, writes = self._context(address)
         known = shape.learn(self._store, address, record["v"], headers, writes)
         last = shape.last_nodes(record)
-        return (*last, *sorted(known.nodes - set(last)))
+        others = sorted((known.nodes | set(record["versions_seen"]) - channels.NOT_NODES) - set(last))
+        return (*last, *others)
 
     # ---- the act
 
@@ -146,10 +148,10 @@ class Forker:
         raw = self._raw(address)
         level = self._level(raw, address.thread_id, record, headers, None)
         path = [self._raw(at) for at in subgraph.path(raw, write_headers)[:-1]] if address.checkpoint_ns else []
-        carried = [*path, raw, *level.chain, *self._store.raw(level.memory).values()]
+        carried = [*path, raw, *level.chain, *level.memory]
         self._scratch.ensure(self._base())
         sources = [one.header.address for one in carried if writes or one is not raw]
-        moved = needs.moved_writes(self._store, sources, address.thread_id, {at: at.checkpoint_ns for at in sources})
+        moved = [NewWrite(at.thread_id, row) for at, stored in needs.writes_under(self._store, sources).items() for row in stored]
         with write_transaction(self._scratch.path) as connection:
             tables = _tables(connection, self._scratch.path)
             copies = [needs.moved(one, address.thread_id, one.header.checkpoint_ns) for one in carried]
@@ -275,7 +277,8 @@ class Forker:
         metadata = value.decode_metadata(raw.metadata)
         draft = copy.start(raw, record, metadata, thread_id=thread_id, ns=raw.header.checkpoint_ns, parent=None)
         rebuilt = frozenset(self._explainer.state(raw.header.address).rebuilt)
-        level = _Level(raw, draft, call, rebuilt, memory=needs.memories(headers, draft.checkpoint_ns, raw.header.checkpoint_id))
+        remembered = needs.memories(headers, draft.checkpoint_ns, raw.header.checkpoint_id)
+        level = _Level(raw, draft, call, rebuilt, memory=list(self._store.raw(remembered).values()) if remembered else [])
         level.chain = self._chain(level, headers)
         return level
 
@@ -323,7 +326,7 @@ class Forker:
             for one in level.chain:
                 carried.append(needs.moved(one, draft.thread_id, ns))
                 came_from[carried[-1].address] = one.header.address
-            for one in self._store.raw(level.memory).values():
+            for one in level.memory:
                 inner = ns + one.header.checkpoint_ns[len(origin.checkpoint_ns) :]
                 carried.append(needs.moved(one, draft.thread_id, inner))
                 came_from[carried[-1].address] = one.header.address
@@ -335,8 +338,9 @@ class Forker:
 
     def _store_in_scratch(self, plan: _Plan) -> tuple[_Built, str]:
         self._scratch.ensure(self._base())
+        beside = self._writes_beside(plan)
         with write_transaction(self._scratch.path) as connection:
-            built = self._insert(plan, connection, self._scratch.path, check_origin=False)
+            built = self._insert(plan, beside, connection, self._scratch.path, check_origin=False)
             for made, level in zip(built.created, plan.levels, strict=True):
                 record_origin(connection, made, level.raw.header.address, _sha256(level.raw.blob))
         return built, self._scratch.path
@@ -345,15 +349,25 @@ class Forker:
         """INSERT into the user's own file, with an entry in the audit before and after."""
         path = self._base().location
         notes = self._notes()
+        beside = self._writes_beside(plan)
         with write_transaction(path) as connection:
-            built = self._insert(plan, connection, path, check_origin=True)
+            built = self._insert(plan, beside, connection, path, check_origin=True)
             for made, level in zip(built.created, plan.levels, strict=True):
                 notes.record_origin(made, level.raw.header.address, _sha256(level.raw.blob))
             entry = notes.audit_begin(path, plan.recipe, plan.request.address, built.created, len(built.carried))
         notes.audit_done(entry)
         return built, path
 
-    def _insert(self, plan: _Plan, connection: sqlite3.Connection, path: str, *, check_origin: bool) -> _Built:
+    def _insert(
+        self,
+        plan: _Plan,
+        beside: Mapping[Address, Sequence[WriteRow]],
+        connection: sqlite3.Connection,
+        path: str,
+        *,
+        check_origin: bool,
+    ) -> _Built:
+        """Give ids and insert. Nothing is read through the store here: closing its file would drop the lock that we hold."""
         tables = _tables(connection, path)
         thread_id = plan.draft.thread_id
         if check_origin:
@@ -373,15 +387,18 @@ class Forker:
         if check_origin:  # the user's own file has them already at their own address
             carried = [row for row in carried if built.carried_from.get(row.address, row.address) != row.address]
         rows.insert(connection, tables, built.new)
-        rows.insert(connection, tables, carried, self._carried_writes(built, carried), carried=True)
+        writes: list[NewWrite] = []
+        for row in carried:
+            at = row.address
+            under = beside.get(built.carried_from.get(at, at), ())
+            writes += [NewWrite(at.thread_id, replace(stored, checkpoint_ns=at.checkpoint_ns)) for stored in under]
+        rows.insert(connection, tables, carried, writes, carried=True)
         return built
 
-    def _carried_writes(self, built: _Built, carried: Sequence[NewRow]) -> list[NewWrite]:
-        found: list[NewWrite] = []
-        by_source = {built.carried_from[row.address]: row.address for row in carried if row.address in built.carried_from}
-        for source, target in by_source.items():
-            found += needs.moved_writes(self._store, [source], target.thread_id, {source: target.checkpoint_ns})
-        return found
+    def _writes_beside(self, plan: _Plan) -> dict[Address, tuple[WriteRow, ...]]:
+        """The writes under all rows that go along."""
+        along = [one.header.address for level in plan.levels for one in (*level.chain, *level.memory)]
+        return needs.writes_under(self._store, along)
 
     # ---- reading back
 
@@ -431,9 +448,10 @@ class Forker:
         attach: Any = getattr(self._store, "set_scratch", None)
         missing = getattr(self._store, "scratch", None) is None and not self._scratch.is_store
         if callable(attach) and missing and self._scratch.exists():
-            from studio.stores import open_store  # only a store that was opened before the scratch file existed needs it
-
             attach(open_store(self._scratch.path))
+        tell: Any = getattr(self._store, "set_origins", None)
+        if callable(tell):
+            tell({fork: origin for fork, (origin, _) in self._scratch.origins().items()})
         self._explainer.forget()
 
     def _edges(self, thread_id: str) -> dict[str, set[str]]:

@@ -7,12 +7,11 @@ from its namespace. Without these rows a run would start from nothing, and LangG
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import replace
 from typing import Any
 
 from studio import value
-from studio.forks.rows import NewRow, NewWrite
-from studio.model import Address, Checkpoint, RawCheckpoint, Value
+from studio.forks.rows import NewRow
+from studio.model import Address, Checkpoint, RawCheckpoint, Value, WriteRow
 from studio.stores.base import Store
 
 _CHUNK = 32
@@ -75,10 +74,9 @@ def moved(raw: RawCheckpoint, thread_id: str, ns: str) -> NewRow:
     )
 
 
-def moved_writes(store: Store, addresses: Sequence[Address], thread_id: str, ns_of: Mapping[Address, str]) -> list[NewWrite]:
-    """The writes under some checkpoints, under another thread or namespace."""
-    found = []
+def writes_under(store: Store, addresses: Sequence[Address]) -> dict[Address, tuple[WriteRow, ...]]:
+    """The writes under some checkpoints, with their values."""
+    found: dict[Address, tuple[WriteRow, ...]] = {}
     for start in range(0, len(addresses), _CHUNK):
-        for address, rows in store.writes(addresses[start : start + _CHUNK]).items():
-            found += [NewWrite(thread_id, replace(row, checkpoint_ns=ns_of[address])) for row in rows]
+        found |= store.writes(addresses[start : start + _CHUNK])
     return found

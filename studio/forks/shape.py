@@ -86,10 +86,10 @@ def _see_whether_deferred(store: Store, headers: Sequence[Checkpoint], learner: 
 
 
 def last_nodes(record: Mapping[str, Any]) -> tuple[str, ...]:
-    """The nodes that made a checkpoint: those that saw the highest version (several ran in parallel)."""
+    """The nodes that made a checkpoint: those that saw the highest version (several ran in parallel); `__start__` after an input."""
     best: list[tuple[Any, str]] = []
     for node, versions in record["versions_seen"].items():
-        if node not in _NOT_NODES and isinstance(versions, dict) and versions:
+        if node not in channels.NOT_NODES and isinstance(versions, dict) and versions:
             best.append((max(versions.values(), key=lambda version: (channels.major(version), str(version))), node))
     top = max((channels.major(version) for version, _ in best), default=-1)
     return tuple(sorted(node for version, node in best if channels.major(version) == top))

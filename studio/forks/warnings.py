@@ -57,7 +57,8 @@ def _about_edits(
                 found.append(f"This thread never had {name!r}: the next step drops it unless the graph declares it.")
     guessed = sorted(name for name, how in state.rebuilt.items() if how != "exact" and name not in draft.edited)
     if guessed:
-        found.append(f"{', '.join(guessed)}: not stored here, and the value shown is only rebuilt ({state.rebuilt[guessed[0]]}).")
+        how = state.rebuilt[guessed[0]]
+        found.append(f"{', '.join(guessed)}: not stored here, the value shown is only rebuilt ({how}).")
     if draft.format == 1 and (draft.origin.tag or "json") == "json":
         found.append("Run it with the LangGraph release that wrote the file: newer ones lose the types and Sends of JSON records.")
     return found
