@@ -8,12 +8,13 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import TypeVar
 
 from studio.errors import OpenError
 from studio.model import Address, Checkpoint, Problem, RawCheckpoint, WriteRow
 from studio.stores.base import Capability, Store, ThreadKeys
+from studio.stores.outline import Outline, joined, of_headers, outline
 
 T = TypeVar("T")
 
@@ -22,6 +23,13 @@ _SHIFT = 64
 
 Keys = frozenset[tuple[str, str]]
 """(namespace, checkpoint id) pairs of one thread."""
+
+
+@dataclass(frozen=True, slots=True)
+class OverlaidKeys(ThreadKeys):
+    """Keys of a thread that has checkpoints in the scratch file; `checkpoints` counts them too."""
+
+    scratch_checkpoints: int = 0
 
 
 class Overlay:
@@ -74,21 +82,21 @@ class Overlay:
         forked = {keys.thread_id: keys for keys in scratch.threads()} if scratch is not None else {}
         for keys in self.base.threads():
             while forked and (first := next(iter(forked))) < keys.thread_id:
-                yield forked.pop(first)
+                yield _all_scratch(forked.pop(first))
             mine = forked.pop(keys.thread_id, None)
-            yield keys if mine is None else self._joined(keys, mine)
-        yield from forked.values()
+            yield keys if mine is None else self._joined(keys)
+        for mine in forked.values():
+            yield _all_scratch(mine)
 
-    def _joined(self, base: ThreadKeys, scratch: ThreadKeys) -> ThreadKeys:
+    def _joined(self, base: ThreadKeys) -> ThreadKeys:
         own = [header for _, header in self._scratch_checkpoints(base.thread_id, 0)]
         if not own:
             return base
         namespaces = {*base.namespaces, *(header.checkpoint_ns for header in own)}
-        in_root = [header.checkpoint_id for header in own if header.checkpoint_ns == ""] or [header.checkpoint_id for header in own]
-        latest = max([*([base.latest] if base.latest is not None else []), *in_root])
-        if "" in base.namespaces and all(header.checkpoint_ns for header in own):
-            latest = base.latest or latest
-        return ThreadKeys(base.thread_id, tuple(sorted(namespaces)), base.checkpoints + len(own), latest)
+        ids = [header.checkpoint_id for header in own if not header.checkpoint_ns or "" not in namespaces]
+        if base.latest is not None and ("" in base.namespaces or "" not in namespaces):
+            ids.append(base.latest)
+        return OverlaidKeys(base.thread_id, tuple(sorted(namespaces)), base.checkpoints + len(own), max(ids), len(own))
 
     def namespaces(self, thread_id: str) -> tuple[str, ...]:
         """The namespaces of one thread, sorted."""
@@ -97,6 +105,11 @@ class Overlay:
         if scratch is not None and not found.issuperset(_namespaces(scratch, thread_id)):
             found.update(header.checkpoint_ns for _, header in self._scratch_checkpoints(thread_id, 0))
         return tuple(sorted(found))
+
+    def outline(self, thread_id: str) -> Outline:
+        found = outline(self.base, thread_id)
+        own = self._scratch_checkpoints(thread_id, 0)
+        return joined(found, of_headers(header for _, header in own)) if own else found
 
     def checkpoints(self, thread_id: str, after: int = 0) -> Sequence[tuple[int, Checkpoint]]:
         """Base rows come first, then those of the scratch file."""
@@ -222,6 +235,10 @@ def _of_scratch(raw: RawCheckpoint) -> RawCheckpoint:
         header=replace(raw.header, origin="scratch"),
         pending_sends=tuple(replace(row, origin="scratch") for row in raw.pending_sends),
     )
+
+
+def _all_scratch(keys: ThreadKeys) -> OverlaidKeys:
+    return OverlaidKeys(keys.thread_id, keys.namespaces, keys.checkpoints, keys.latest, keys.checkpoints)
 
 
 def _namespaces(store: Store, thread_id: str) -> tuple[str, ...]:

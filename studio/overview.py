@@ -7,8 +7,10 @@ from itertools import islice
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from studio.errors import RefError
-from studio.model import Address, Checkpoint, State, Thread, Value
+from studio.model import Address, State, Thread, Value
+from studio.overlay import OverlaidKeys
 from studio.stores.base import Store, ThreadKeys
+from studio.stores.outline import outline
 from studio.value import Tagged
 
 if TYPE_CHECKING:
@@ -40,12 +42,11 @@ def threads(store: Store, explainer: Explainer) -> Iterator[Thread]:
 
 def describe(store: Store, explainer: Explainer, keys: ThreadKeys) -> Thread:
     """One line of the list. Roots, heads and head are of the root namespace; times, sizes and counts are of all."""
-    headers = [header for _, header in store.checkpoints(keys.thread_id)]
-    roots, heads = ends(header for header in headers if not header.checkpoint_ns)
+    whole = outline(store, keys.thread_id)
+    roots, heads = ends((identity, parent) for ns, identity, parent in whole.links if not ns)
     head = keys.latest if "" in keys.namespaces else None
     state = _state(explainer, Address(keys.thread_id, "", head)) if head is not None else None
     first_text, last_text = texts(state.values) if state is not None else (None, None)
-    times = [header.created_at for header in headers if header.created_at is not None]
     return Thread(
         thread_id=keys.thread_id,
         location=store.location,
@@ -55,19 +56,19 @@ def describe(store: Store, explainer: Explainer, keys: ThreadKeys) -> Thread:
         heads=heads,
         head=head,
         status=state.status or "unknown" if state is not None else "unknown",
-        first_at=min(times, default=None),
-        last_at=max(times, default=None),
-        size_bytes=sum(header.size_bytes for header in headers),
+        first_at=whole.first_at,
+        last_at=whole.last_at,
+        size_bytes=whole.size_bytes,
         first_text=first_text,
         last_text=last_text,
         metadata=own_metadata(state.metadata) if state is not None else {},
-        scratch_checkpoints=sum(header.origin == "scratch" for header in headers),
+        scratch_checkpoints=keys.scratch_checkpoints if isinstance(keys, OverlaidKeys) else 0,
     )
 
 
-def ends(headers: Iterable[Checkpoint]) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """(roots, heads) of one namespace: without a parent that is there, without a child. A loop has neither."""
-    parents = {header.checkpoint_id: header.parent_checkpoint_id for header in headers}
+def ends(links: Iterable[tuple[str, str | None]]) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """(roots, heads) of one namespace's (id, parent): without a parent that is there, without a child. A loop has neither."""
+    parents = dict(links)
     with_child = set(parents.values())
     return (
         tuple(sorted(identity for identity, parent in parents.items() if not parent or parent not in parents)),

@@ -16,6 +16,7 @@ _MSGPACK_TS = re.compile(
     rb"(\d{4}-\d\d-\d\dT[\d:.]{5,15}(?:[+-]\d\d:\d\d|Z)?)", re.DOTALL,
 )
 _JSON_TS = re.compile(rb'\A\s*\{(?:\s*"(?:v|id)"\s*:\s*(?:\d+|"[^"\\]*")\s*,)*\s*"ts"\s*:\s*"([^"\\]{10,40})"')
+_METADATA_START = re.compile(rb'\A\{"source": ?"([^"\\]{1,40})", ?"step": ?(-?\d{1,18})[,}]')
 _UUID = re.compile(r"\A[0-9a-f]{8}-[0-9a-f]{4}-6[0-9a-f]{3}-[0-9a-f]{4}-[0-9a-f]{12}\Z", re.IGNORECASE)
 _GREGORIAN = datetime(1582, 10, 15, tzinfo=UTC)
 
@@ -25,10 +26,25 @@ def created_at(head: bytes, checkpoint_id: str) -> str | None:
     match = _MSGPACK_TS.match(head) or _JSON_TS.match(head)
     if match is not None:
         text = match.group(1).decode("ascii", "replace")
+        if text.endswith("+00:00") and _is_time(text):
+            return text
         found = times.parse(text)
         if found is not None:
-            return text if text.endswith("+00:00") else found.isoformat()
+            return found.isoformat()
     return uuid6_time(checkpoint_id)
+
+
+def is_uuid6(text: str) -> bool:
+    """Whether ids of this form sort by time."""
+    return len(text) == 36 and text[14] == "6" and text[8] == text[13] == text[18] == "-"
+
+
+def _is_time(text: str) -> bool:
+    try:
+        datetime.fromisoformat(text)
+    except ValueError:
+        return False
+    return True
 
 
 def uuid6_time(text: str) -> str | None:
@@ -42,6 +58,9 @@ def uuid6_time(text: str) -> str | None:
 
 def step_and_source(metadata: bytes) -> tuple[int | None, str | None]:
     """`step` and `source` of a metadata document; None for what is not there, not of its type, or not readable."""
+    start = _METADATA_START.match(metadata)
+    if start is not None:  # how LangGraph writes it: no need to parse what follows
+        return int(start.group(2)), start.group(1).decode("utf-8", "replace")
     try:
         document = json.loads(metadata)
     except (ValueError, RecursionError):

@@ -14,8 +14,9 @@ from typing import Any, TypeVar
 from studio.errors import OpenError
 from studio.model import Address, Checkpoint, Problem, RawCheckpoint, WriteRow
 from studio.stores.base import Capability, ThreadKeys
-from studio.stores.headers import HEAD_BYTES, created_at, step_and_source
+from studio.stores.headers import HEAD_BYTES, created_at, is_uuid6, step_and_source
 from studio.stores.layout import Layout, Table, find_layout
+from studio.stores.outline import Outline
 from studio.stores.recent import Recent
 from studio.stores.salvage import Salvaged, ranges, salvage, text_of
 from studio.stores.sqlite_file import SqliteFile
@@ -75,7 +76,8 @@ class SqliteStore:
         return self._layout.others
 
     def token(self) -> object:
-        return self._file.token()
+        held = getattr(self._held, "token", None)
+        return held if held is not None else self._file.token()
 
     def problems(self) -> list[Problem]:
         return [*self._file.problems(), *self._layout.problems, *self._problems.values()]
@@ -156,6 +158,34 @@ class SqliteStore:
             return tuple(sorted({ns for thread, ns, _ in self._rows_of(connection, table).keys.values() if thread == thread_id}))
 
         return self._look(read)
+
+    def outline(self, thread_id: str) -> Outline | None:
+        """A thread without its metadata and blobs; None where ids do not tell which checkpoints are the first and the last."""
+
+        def read(connection: sqlite3.Connection, layout: Layout) -> Outline | None:
+            table = layout.checkpoints
+            if self._is_damaged(table) or not table.has("metadata"):
+                return None
+            where, values = self._in_thread(thread_id, 0)
+            columns = f"{table.ns}, {table.id}, {layout.parent}, {_SIZE} + ifnull(length(metadata), 0)"
+            try:
+                rows = connection.execute(f"SELECT {columns} FROM {table.name} {where}", values).fetchall()
+                links, sizes = [row[:3] for row in rows], [row[3] or 0 for row in rows]
+                if not links or not all(type(row[0]) is str and type(row[1]) is str and is_uuid6(row[1]) for row in links):
+                    return None
+                by_id = (min(links, key=_link_id), max(links, key=_link_id))
+                times = [self._created_at(connection, table, Address(thread_id, link[0], link[1])) for link in by_id]
+            except sqlite3.DatabaseError as error:
+                _only_damage(error)
+                return None
+            return Outline(tuple(links), sum(sizes), times[0], times[1])
+
+        return self._look(read)
+
+    def _created_at(self, connection: sqlite3.Connection, table: Table, address: Address) -> str | None:
+        where, values = self._at(table, address)
+        row = connection.execute(f"SELECT substr(checkpoint, 1, {HEAD_BYTES}) FROM {table.name} {where}", values).fetchone()
+        return created_at(_bytes(row[0]), address.checkpoint_id)
 
     def checkpoints(self, thread_id: str, after: int = 0) -> Sequence[tuple[int, Checkpoint]]:
         def read(connection: sqlite3.Connection, layout: Layout) -> list[tuple[int, Checkpoint]]:
@@ -382,11 +412,11 @@ class SqliteStore:
                 connection.text_factory = _lenient  # a newer saver may add a column to a file that is open here
                 layout = self._known_layout = find_layout(connection, self.location)
             connection.text_factory = str
-            self._held.now = (connection, layout)
+            self._held.now, self._held.token = (connection, layout), self._file.token()
             try:
                 return self._read(connection, layout, read)
             finally:
-                self._held.now = None
+                self._held.now = self._held.token = None
 
         return self._file.look(attempt)
 
@@ -407,7 +437,11 @@ class SqliteStore:
 
     def _at(self, table: Table, address: Address) -> tuple[str, list[object]]:
         utf16 = self._layout.utf16
-        parts, values = [], []
+        if (address.thread_id + address.checkpoint_ns + address.checkpoint_id).isascii():
+            return (f"WHERE thread_id = ? AND {table.ns} = ? AND {table.id} = ?",
+                    [address.thread_id, address.checkpoint_ns, address.checkpoint_id])
+        parts: list[str] = []
+        values: list[object] = []
         for column, value in (("thread_id", address.thread_id), (table.ns, address.checkpoint_ns), (table.id, address.checkpoint_id)):
             where, bound = _where(column, value, "=", utf16)
             parts.append(where.removeprefix("WHERE "))
@@ -416,12 +450,15 @@ class SqliteStore:
 
     def _header(self, row: tuple[Any, ...]) -> tuple[int, Checkpoint]:
         rowid, thread, ns, identity, parent, head, size, metadata = row[:8]
-        identity = text_of(identity)
-        metadata = _bytes(metadata)
+        if type(thread) is not str or type(ns) is not str or type(identity) is not str:
+            thread, ns, identity = text_of(thread), text_of(ns), text_of(identity)
+        if type(metadata) is not bytes or type(head) is not bytes:
+            metadata, head = _bytes(metadata), _bytes(head)
+        if parent is not None and type(parent) is not str:
+            parent = text_of(parent)
         step, source = step_and_source(metadata)
         return rowid, Checkpoint(
-            Address(text_of(thread), text_of(ns), identity), None if parent is None else text_of(parent),
-            step, source, created_at(_bytes(head), identity), (size or 0) + len(metadata),
+            Address(thread, ns, identity), parent, step, source, created_at(head, identity), (size or 0) + len(metadata)
         )
 
     def _raw(self, row: tuple[Any, ...], address: Address | None = None) -> RawCheckpoint:
@@ -578,10 +615,12 @@ class SqliteStore:
         self._problems[kind, where] = Problem(kind, where, message)
 
 
+_SIZE = "CASE typeof(checkpoint) WHEN 'text' THEN length(CAST(checkpoint AS BLOB)) ELSE length(checkpoint) END"
+
+
 def _header_columns(layout: Layout) -> str:
     table = layout.checkpoints
-    size = "CASE typeof(checkpoint) WHEN 'text' THEN length(CAST(checkpoint AS BLOB)) ELSE length(checkpoint) END"
-    return f"rowid, {table.keys}, {layout.parent}, substr(checkpoint, 1, {HEAD_BYTES}), {size}, {table.or_null('metadata')}"
+    return f"rowid, {table.keys}, {layout.parent}, substr(checkpoint, 1, {HEAD_BYTES}), {_SIZE}, {table.or_null('metadata')}"
 
 
 def _write_columns(table: Table, value: str) -> str:
@@ -610,6 +649,10 @@ def _only_damage(error: sqlite3.DatabaseError) -> None:
     if name.startswith(("SQLITE_CORRUPT", "SQLITE_NOTADB", "SQLITE_IOERR", "SQLITE_TOOBIG")):
         return
     raise error
+
+
+def _link_id(link: tuple[str, str, str | None]) -> str:
+    return link[1]
 
 
 def _cursor(entry: tuple[int, Any]) -> int:

@@ -1,0 +1,42 @@
+"""A whole thread in few facts: how its checkpoints hang together, when it began and ended, how large it is."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+
+from studio.model import Checkpoint
+from studio.stores.base import Store
+
+
+@dataclass(frozen=True, slots=True)
+class Outline:
+    """`links` are (namespace, checkpoint id, parent id) of every checkpoint; times are the earliest and the latest, in UTC."""
+
+    links: tuple[tuple[str, str, str | None], ...]
+    size_bytes: int
+    first_at: str | None
+    last_at: str | None
+
+
+def outline(store: Store, thread_id: str) -> Outline:
+    """The shortest way that a store offers, else its headers."""
+    direct: Callable[[str], Outline | None] | None = getattr(store, "outline", None)
+    found = direct(thread_id) if direct is not None else None
+    return found if found is not None else of_headers(header for _, header in store.checkpoints(thread_id))
+
+
+def of_headers(headers: Iterable[Checkpoint]) -> Outline:
+    kept = list(headers)
+    times = [header.created_at for header in kept if header.created_at is not None]
+    return Outline(
+        tuple((header.checkpoint_ns, header.checkpoint_id, header.parent_checkpoint_id) for header in kept),
+        sum(header.size_bytes for header in kept), min(times, default=None), max(times, default=None),
+    )
+
+
+def joined(one: Outline, other: Outline) -> Outline:
+    times = [time for time in (one.first_at, one.last_at, other.first_at, other.last_at) if time is not None]
+    return Outline(
+        one.links + other.links, one.size_bytes + other.size_bytes, min(times, default=None), max(times, default=None)
+    )
