@@ -17,7 +17,20 @@ PREVIEW = 12
 MAX_CHANGES = 50
 """More changed elements than this count as one change of the whole array."""
 
-_CODES = {"f2": "e", "f4": "f", "f8": "d", "b1": "?", "i1": "b", "i2": "h", "i4": "i", "i8": "q", "u1": "B", "u2": "H", "u4": "I", "u8": "Q"}
+_CODES = {
+    "f2": "e",
+    "f4": "f",
+    "f8": "d",
+    "b1": "?",
+    "i1": "b",
+    "i2": "h",
+    "i4": "i",
+    "i8": "q",
+    "u1": "B",
+    "u2": "H",
+    "u4": "I",
+    "u8": "Q",
+}
 _DTYPE = re.compile(r"([<>|=])([a-zA-Z])(\d*)(?:\[(.*)\])?$")
 _UNITS = {"D": 86_400_000_000, "h": 3_600_000_000, "m": 60_000_000, "s": 1_000_000, "ms": 1_000, "us": 1}
 _NAT = -(1 << 63)
@@ -34,11 +47,16 @@ class Array:
         self.order = order
         self.data: bytes = data
         match = _DTYPE.match(dtype)
-        self._endian, self._kind, digits, self._unit = match.groups() if match else ("", "", "", None)
+        endian, kind, digits, unit = match.groups() if match else ("", "", "", None)
+        self._endian: str = endian
+        self._kind: str = kind
+        self._unit: str | None = unit
         self._width = int(digits or 0) * (4 if self._kind == "U" else 1)
         good_shape = all(type(side) is int and side >= 0 for side in shape)
         self.size = math.prod(shape) if good_shape else 0
-        known = self._kind + digits in _CODES or (self._kind == "c" and digits in ("8", "16")) or self._kind in ("M", "m", "U", "S")
+        known = (
+            self._kind + digits in _CODES or (self._kind == "c" and digits in ("8", "16")) or self._kind in ("M", "m", "U", "S")
+        )
         self.readable = bool(match and known and good_shape and self._width and self.size * self._width == len(data))
         if good_shape and self.size == 0 and known:
             self.readable = True
@@ -59,7 +77,11 @@ class Array:
 
     def changed(self, other: Array) -> list[list[int]] | None:
         """Indices of the elements that differ; None when the arrays do not compare element by element, or too many differ."""
-        if not self.readable or (self.dtype, self.shape, self.order) != (other.dtype, other.shape, other.order) or len(self.data) != len(other.data):
+        if (
+            not self.readable
+            or (self.dtype, self.shape, self.order) != (other.dtype, other.shape, other.order)
+            or len(self.data) != len(other.data)
+        ):
             return None
         width, found = self._width, []
         block = width * max(1, 4096 // width)
@@ -80,7 +102,11 @@ class Array:
         code = _CODES.get(f"{self._kind}{self._width}")
         if code is None or not self.readable:
             raise PatchError(f"single elements of an array of type {self.dtype} cannot be set")
-        if isinstance(new, bool) != (code == "?") or not isinstance(new, (int, float)) or (isinstance(new, float) and code not in "efd"):
+        if (
+            isinstance(new, bool) != (code == "?")
+            or not isinstance(new, (int, float))
+            or (isinstance(new, float) and code not in "efd")
+        ):
             raise PatchError(f"an array of type {self.dtype} cannot hold {new!r:.40}")
         at = self._offset(index)
         try:
@@ -94,7 +120,11 @@ class Array:
         return ">" if self._endian == ">" else "<"
 
     def _offset(self, index: list[int]) -> int:
-        if not self.readable or len(index) != len(self.shape) or any(not 0 <= at < side for at, side in zip(index, self.shape, strict=True)):
+        if (
+            not self.readable
+            or len(index) != len(self.shape)
+            or any(not 0 <= at < side for at, side in zip(index, self.shape, strict=True))
+        ):
             raise IndexError(index)
         flat = 0
         pairs = list(zip(index, self.shape, strict=True))

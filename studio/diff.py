@@ -1,11 +1,12 @@
 """What changed between two states, and the changes applied again: `apply(before, diff(before, after))` gives `after`.
 
-A change stands at the deepest path where it can be told: an edited message changes at `/messages/3/content`. List items that have an id
-(messages, maps with an `id`) are matched by it, other items by equality; what is left between two matches is paired in order. Sets change
-by member. A value whose type changed, a text, and a number are replaced as a whole; so is an array in which much changed.
+A change stands at the deepest path where it can be told: an edited message changes at `/messages/3/content`. List items that have
+an id (messages, maps with an `id`) are matched by it, other items by equality; what is left between two matches is paired in
+order. Sets change by member. A value whose type changed, a text, and a number are replaced as a whole; so is an array in which
+much changed.
 
-Positions in lists: the last step of a `remove` and of `from_path` counts in the list as it was before, every other index in the list as it
-is after. Inside one list the order is: removals (last first), moves, additions, then changes of items that stayed.
+Positions in lists: the last step of a `remove` and of `from_path` counts in the list as it was before, every other index in the
+list as it is after. Inside one list the order is: removals (last first), moves, additions, then changes of items that stayed.
 """
 
 from __future__ import annotations
@@ -20,14 +21,25 @@ from studio.arrays import as_array
 from studio.errors import RefError
 from studio.inert import MISSING, MapValue
 from studio.model import Change, Value
-from studio.paths import get, item_id, join_path, key_step, list_of, map_of, rebuilt, set_in, split_path, with_child, without_child
+from studio.paths import (
+    get,
+    item_id,
+    join_path,
+    key_step,
+    list_of,
+    rebuilt,
+    set_in,
+    split_path,
+    with_child,
+    without_child,
+)
 from studio.value import Tagged, equal, sort_key
 
 Trail = tuple[Any, str] | None  # (trail of the parent, step): paths are only joined for changes
 
 
 def diff(before: Mapping[str, Value] | None, after: Mapping[str, Value]) -> list[Change]:
-    """The changes that lead from one state to the other, applicable in order; authors are left empty. None: everything was added."""
+    """The changes from one state to the other, applicable in order; authors are left empty. Before None: everything was added."""
     return list(changes(before or {}, after))
 
 
@@ -72,9 +84,11 @@ def _tagged(trail: Trail, a: Any, b: Any) -> list[Any]:
     if a.kind == "fields":
         left, right = a.fields, b.fields
         same_rest = isinstance(a.code, str) or a.payload[3:] == b.payload[3:]
-        return _maps(trail, list(left.items()), list(right.items()), {k: k for k in left}, {k: k for k in right}) if same_rest else [
-            _change(trail, "replace", a, b)
-        ]
+        return (
+            _maps(trail, list(left.items()), list(right.items()), {k: k for k in left}, {k: k for k in right})
+            if same_rest
+            else [_change(trail, "replace", a, b)]
+        )
     if a.is_set:
         return _sets(trail, a.items, b.items)
     if a.kind == "items" or (a.kind == "args" and a.code == 1):
@@ -96,10 +110,16 @@ def same_message(a: Tagged, b: Tagged) -> bool:
     return all(equal(left.get(key) or None, right.get(key) or None) for key in ("id", "content", "tool_calls", "tool_call_id"))
 
 
-def _maps(trail: Trail, left: list[tuple[Any, Any]], right: list[tuple[Any, Any]], in_left: dict[Any, Any], in_right: dict[Any, Any]) -> list[Any]:
+def _maps(
+    trail: Trail, left: list[tuple[Any, Any]], right: list[tuple[Any, Any]], in_left: dict[Any, Any], in_right: dict[Any, Any]
+) -> list[Any]:
     """Entries by key; `in_left` and `in_right` name the keys in a form that can be looked up."""
     old = {name: value for name, (_, value) in zip(in_left, left, strict=True)}
-    found: list[Any] = [_change((trail, key_step(key)), "remove", value, None) for name, (key, value) in zip(in_left, left, strict=True) if name not in in_right]
+    found: list[Any] = [
+        _change((trail, key_step(key)), "remove", value, None)
+        for name, (key, value) in zip(in_left, left, strict=True)
+        if name not in in_right
+    ]
     for name, (key, value) in zip(in_right, right, strict=True):
         if name not in in_left:
             found.append(_change((trail, key_step(key)), "add", None, value))
@@ -149,15 +169,16 @@ def _lists(trail: Trail, left: list[Any], right: list[Any]) -> list[Any]:
     while end < shorter - start and _same_quick(left[-1 - end], right[-1 - end]):
         end += 1
     stayed, moved = _match(left[start : len(left) - end], right[start : len(right) - end])
-    removed, moves, added, inside = [], [], [], []
     used_left = {i for i, _ in stayed} | {i for i, _ in moved}
     used_right = {j for _, j in stayed} | {j for _, j in moved}
-    for i in range(len(left) - end - start - 1, -1, -1):
-        if i not in used_left:
-            removed.append(_change((trail, str(start + i)), "remove", left[start + i], None))
-    for j in range(len(right) - end - start):
-        if j not in used_right:
-            added.append(_change((trail, str(start + j)), "add", None, right[start + j]))
+    last_left, last_right = len(left) - end, len(right) - end
+    removed = [
+        _change((trail, str(i)), "remove", left[i], None)
+        for i in range(last_left - 1, start - 1, -1)
+        if i - start not in used_left
+    ]
+    added = [_change((trail, str(j)), "add", None, right[j]) for j in range(start, last_right) if j - start not in used_right]
+    moves, inside = [], []
     for i, j in sorted(moved, key=lambda pair: pair[1]):
         origin = join_path(_steps((trail, str(start + i))))
         path = join_path(_steps((trail, str(start + j))))
@@ -201,7 +222,9 @@ def _match(left: list[Any], right: list[Any]) -> tuple[list[tuple[int, int]], li
     return kept + _fill_gaps(left, right, kept, moved), moved
 
 
-def _fill_gaps(left: list[Any], right: list[Any], kept: list[tuple[int, int]], moved: list[tuple[int, int]]) -> list[tuple[int, int]]:
+def _fill_gaps(
+    left: list[Any], right: list[Any], kept: list[tuple[int, int]], moved: list[tuple[int, int]]
+) -> list[tuple[int, int]]:
     """Pair the unmatched items between two matches in order, where both may be versions of one thing."""
     taken_left, taken_right = {i for i, _ in moved}, {j for _, j in moved}
     found: list[tuple[int, int]] = []
@@ -319,12 +342,20 @@ def apply(before: Mapping[str, Value] | None, changes: Iterable[Change]) -> dict
         parent = get(state, parent_path)
         items = list_of(parent)
         if items is None:
-            new = without_child(parent, step) if change.op == "remove" else with_child(parent, step, change.after, change.path, exact=True)
+            new = (
+                without_child(parent, step)
+                if change.op == "remove"
+                else with_child(parent, step, change.after, change.path, exact=True)
+            )
             state = set_in(state, parent_path, new)
             at += 1
             continue
         group = at
-        while group < len(changes) and changes[group].op != "replace" and join_path(split_path(changes[group].path)[:-1]) == parent_path:
+        while (
+            group < len(changes)
+            and changes[group].op != "replace"
+            and join_path(split_path(changes[group].path)[:-1]) == parent_path
+        ):
             group += 1
         state = set_in(state, parent_path, rebuilt(parent, _rearranged(items, changes[at:group])))
         at = group
@@ -332,7 +363,7 @@ def apply(before: Mapping[str, Value] | None, changes: Iterable[Change]) -> dict
 
 
 def _rearranged(items: list[Any], group: Sequence[Change]) -> list[Any]:
-    """A list after its removals, moves and additions: placed items take their positions, those that stayed fill the rest in order."""
+    """A list after removals, moves and additions: placed items take their positions, those that stayed fill the rest."""
     gone: set[int] = set()
     placed: dict[int, Any] = {}
     for change in group:

@@ -99,20 +99,20 @@ def pickle_names(blob: bytes) -> tuple[str, ...]:
             elif name == "MEMOIZE":
                 memo[len(memo)] = texts[-1] if texts else None
             elif name in ("PUT", "BINPUT", "LONG_BINPUT"):
-                memo[int(arg)] = texts[-1] if texts else None
+                memo[int(arg or 0)] = texts[-1] if texts else None
             elif name in ("GET", "BINGET", "LONG_BINGET"):
-                texts.append(memo.get(int(arg)))
+                texts.append(memo.get(int(arg or 0)))
             elif op.stack_after:
                 texts.append(None)
-    except Exception:  # noqa: S110 - a hostile pickle may break the op reader in any way; what was read so far is the answer
+    except Exception:
         pass
     return tuple(names)
 
 
 class Stored:
-    """Mixin for a root value whose stored form is not the encoder's own: `raw` gives the same bytes back while it is unchanged."""
+    """Mixin for a root value whose stored form is not the encoder's own: `stored` is given back while it is unchanged."""
 
-    raw: bytes
+    stored: bytes
 
 
 class StoredDict(dict[str, Any], Stored):
@@ -139,14 +139,27 @@ class StoredBytes(bytes, Stored):
     pass
 
 
-_STORED: dict[type, Any] = {dict: StoredDict, list: StoredList, str: StoredStr, int: StoredInt, float: StoredFloat, bytes: StoredBytes}
+class StoredMap(MapValue, Stored):
+    pass
 
 
-def with_stored_form(value: Any, raw: bytes) -> Any:
-    """The same value, remembering the bytes it was read from; values without a subclass come back as they are."""
-    make = _STORED.get(type(value))
+STORED: dict[type, Any] = {
+    dict: StoredDict,
+    list: StoredList,
+    str: StoredStr,
+    int: StoredInt,
+    float: StoredFloat,
+    bytes: StoredBytes,
+    MapValue: lambda value: StoredMap(value.pairs),
+}
+"""How to make the remembering kind of a value; `studio.objects` adds `Tagged`."""
+
+
+def with_stored_form(value: Any, blob: bytes) -> Any:
+    """The same value, remembering the bytes it was read from; `Opaque` for the few that have no form but one."""
+    make = STORED.get(type(value))
     if make is None:
-        return value
+        return Opaque("damaged", blob)
     kept = make(value)
-    kept.raw = raw
+    object.__setattr__(kept, "stored", blob)
     return kept

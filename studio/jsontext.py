@@ -13,7 +13,9 @@ from studio.inert import MapValue
 
 Pairs = Callable[[list[tuple[str, Any]]], Any]
 
-_TOKEN = re.compile(r"[ \t\n\r]*(?:([\[\]{},:])|(\")|(-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][-+]?\d+)?)|(true|false|null|NaN|-?Infinity))")
+_TOKEN = re.compile(
+    r"[ \t\n\r]*(?:([\[\]{},:])|(\")|(-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][-+]?\d+)?)|(true|false|null|NaN|-?Infinity))"
+)
 _HALVES = re.compile("[\ud800-\udfff]")
 _WORDS = {"true": True, "false": False, "null": None}
 _CHUNK = 4000
@@ -82,7 +84,10 @@ def _loads_slow(text: str, pairs: Pairs, constant: Callable[[str], float], stric
             else:
                 value = _WORDS[word] if word in _WORDS else constant(word)
             complete = True
-        elif stack and ((mark == "]" and want in ("first", "after") and not stack[-1][0]) or (mark == "}" and want in ("firstkey", "after") and stack[-1][0])):
+        elif stack and (
+            (mark == "]" and want in ("first", "after") and not stack[-1][0])
+            or (mark == "}" and want in ("firstkey", "after") and stack[-1][0])
+        ):
             is_object, items = stack.pop()
             value = pairs(list(zip(items[::2], items[1::2], strict=True))) if is_object else items
             complete = True
@@ -103,7 +108,9 @@ def dumps(value: Any, style: Style = PYTHON, *, default: Callable[[Any], Any] | 
     """JSON text of a value of dicts with text keys, lists and scalars; `default` turns anything else into one of these."""
     if indent is None:
         try:
-            text = json.dumps(value, ensure_ascii=style.ascii, separators=(style.item, style.key), default=default, check_circular=False)
+            text = json.dumps(
+                value, ensure_ascii=style.ascii, separators=(style.item, style.key), default=default, check_circular=False
+            )
         except (RecursionError, ValueError, TypeError):
             text = _dumps_slow(value, style, default, None)
     else:

@@ -1,4 +1,4 @@
-"""MessagePack by hand, for what `ormsgpack` refuses: any depth, invalid UTF-8, keys of any kind, repeated keys, negative ext codes.
+"""MessagePack by hand, for what `ormsgpack` refuses: any depth, invalid UTF-8, keys of any kind, negative ext codes.
 
 Iterative both ways. Texts that are not UTF-8 keep their bytes as `surrogateescape` characters. The reader raises `ValueError` for
 damage, the writer raises `PatchError` for values that the format cannot hold.
@@ -18,12 +18,10 @@ ExtOf = Callable[[Any], "tuple[int, bytes] | None"]
 
 _SIZES = {
     0xC4: ("bin", 1), 0xC5: ("bin", 2), 0xC6: ("bin", 4), 0xC7: ("ext", 1), 0xC8: ("ext", 2), 0xC9: ("ext", 4),
-    0xD9: ("str", 1), 0xDA: ("str", 2), 0xDB: ("str", 4), 0xDC: ("array", 2), 0xDD: ("array", 4), 0xDE: ("map", 2), 0xDF: ("map", 4),
+    0xD9: ("str", 1), 0xDA: ("str", 2), 0xDB: ("str", 4), 0xDC: ("array", 2), 0xDD: ("array", 4),
+    0xDE: ("map", 2), 0xDF: ("map", 4),
 }  # fmt: skip
-_NUMBERS = {
-    0xCA: struct.Struct(">f"), 0xCB: struct.Struct(">d"), 0xCC: struct.Struct(">B"), 0xCD: struct.Struct(">H"), 0xCE: struct.Struct(">I"),
-    0xCF: struct.Struct(">Q"), 0xD0: struct.Struct(">b"), 0xD1: struct.Struct(">h"), 0xD2: struct.Struct(">i"), 0xD3: struct.Struct(">q"),
-}  # fmt: skip
+_NUMBERS = {0xCA + place: struct.Struct(">" + code) for place, code in enumerate("fdBHIQbhiq")}
 
 
 class _Frame:
@@ -155,7 +153,9 @@ def _pack_one(out: bytearray, value: Any, ext_of: ExtOf) -> Any:
         try:
             text = value.encode("utf-8", "surrogateescape")
         except UnicodeEncodeError as error:
-            raise PatchError("a text with half a surrogate pair cannot be stored here", "Remove the character U+D800-U+DFFF from the text.") from error
+            raise PatchError(
+                "a text with half a surrogate pair cannot be stored here", "Remove the character U+D800-U+DFFF from the text."
+            ) from error
         _head(out, len(text), 0xA0, 31, (0xD9, 0xDA, 0xDB))
         out += text
     elif isinstance(value, int):

@@ -1,8 +1,8 @@
 """Paths: JSON Pointers (RFC 6901) over what a value means: keys, list indices, fields of objects, members of sets, array indices.
 
-No step stands for `fields` or `args`. A list item is also addressed by its id (`/messages/id:ID/content`) and `-` is the place after the last
-one. A key that is no text is written in brackets as JSON, `/scores/[7]`; so is a text key that itself looks like that (`/x/["[7]"]`).
-Setting makes copies along the path; values are never changed in place.
+No step stands for `fields` or `args`. A list item is also addressed by its id (`/messages/id:ID/content`) and `-` is the place
+after the last one. A key that is no text is written in brackets as JSON, `/scores/[7]`; so is a text key that itself looks like
+that (`/x/["[7]"]`). Setting makes copies along the path; values are never changed in place.
 """
 
 from __future__ import annotations
@@ -95,7 +95,11 @@ def get(value: Any, path: str) -> Any:
             return _element(array, steps[depth:], path)
         value = child(value, step)
         if isinstance(value, Missing):
-            raise RefError(f"there is no {join_path(steps[: depth + 1])}", "Look at the value above it for the names that exist.", "no-such-path")
+            raise RefError(
+                f"there is no {join_path(steps[: depth + 1])}",
+                "Look at the value above it for the names that exist.",
+                "no-such-path",
+            )
     return value
 
 
@@ -103,7 +107,8 @@ def child(value: Any, step: str) -> Any:
     """The value one step down, or `MISSING`."""
     entries = map_of(value)
     if entries is not None:
-        return entries.get(_text_key(step), MISSING)  # type: ignore[call-overload, no-any-return]
+        key = _text_key(step)
+        return MISSING if key is None else entries.get(key, MISSING)
     items = list_of(value)
     if items is not None:
         index = find_index(items, step)
@@ -131,7 +136,9 @@ def _pair_index(value: MapValue, step: str, exact: bool = False) -> int | None:
     found = next((index for index, (key, _) in enumerate(value.pairs) if key_step(key) == step), None)
     if found is not None or exact:
         return found
-    return next((index for index, (key, _) in enumerate(value.pairs) if not isinstance(key, str) and key_step(key) == f"[{step}]"), None)
+    return next(
+        (index for index, (key, _) in enumerate(value.pairs) if not isinstance(key, str) and key_step(key) == f"[{step}]"), None
+    )
 
 
 def _text_key(step: str) -> str | None:
@@ -158,7 +165,9 @@ def _element(array: Array, steps: Sequence[str], path: str) -> Any:
             return array.element([int(step) for step in steps])
         except IndexError:
             pass
-    raise RefError(f"there is no element at {path}", f"The array is of type {array.dtype} and shape {array.shape}.", "no-such-path")
+    raise RefError(
+        f"there is no element at {path}", f"The array is of type {array.dtype} and shape {array.shape}.", "no-such-path"
+    )
 
 
 def set_in(value: Any, path: str, new: Any) -> Any:
@@ -179,7 +188,9 @@ def set_in(value: Any, path: str, new: Any) -> Any:
         trail.append(here)
         here = child(here, step)
         if isinstance(here, Missing):
-            raise PatchError(f"there is no {join_path(steps[: depth + 1])} to set {join_path(steps)} in", "Set the value above it as a whole.")
+            raise PatchError(
+                f"there is no {join_path(steps[: depth + 1])} to set {join_path(steps)} in", "Set the value above it as a whole."
+            )
     else:
         depth = len(steps) - 1
     array = as_array(here)
@@ -212,7 +223,9 @@ def with_child(value: Any, step: str, new: Any, path: str = "", *, exact: bool =
         index = len(items) if step == "-" else find_index(items, step)
         if index is None:
             if step != str(len(items)):
-                raise PatchError(f"there is no item {step} at {path or step}", f"The list has {len(items)} items; `-` adds one at its end.")
+                raise PatchError(
+                    f"there is no item {step} at {path or step}", f"The list has {len(items)} items; `-` adds one at its end."
+                )
             index = len(items)
         return rebuilt(value, [*items[:index], new, *items[index + 1 :]])
     if isinstance(value, MapValue):
@@ -269,6 +282,14 @@ def rebuilt(value: Any, content: Any) -> Any:
 def _a_kind(value: Any) -> str:
     if isinstance(value, Tagged):
         return f"a {value.type_name or 'value of unknown type'}"
-    names = {dict: "a map", StoredDict: "a map", list: "a list", str: "a text", type(None): "null", bool: "a truth value", int: "a number", float: "a number"}
+    names = {
+        dict: "a map",
+        StoredDict: "a map",
+        list: "a list",
+        str: "a text",
+        type(None): "null",
+        bool: "a truth value",
+        int: "a number",
+        float: "a number",
+    }
     return names.get(type(value), "unreadable")
-

@@ -1,8 +1,8 @@
 """Tagged JSON: the one exchange form for values (command line, editor, patch files, exports), and patches made of it.
 
-Plain JSON stays plain; everything else is an object with a `$` key (design 6), so that an untouched document reads back to the same
-stored bytes. Beyond the forms listed there: `{"$ext": 42, "$bytes": …}` for codes that nobody knows, `"value"` for the content of a
-delta snapshot, `"$extra"` for further entries of a JSON envelope. All functions work on values of any depth.
+Plain JSON stays plain; everything else is an object with a `$` key (design 6), so that an untouched document reads back to the
+same stored bytes. Beyond the forms listed there: `{"$ext": 42, "$bytes": …}` for codes that nobody knows, `"value"` for the
+content of a delta snapshot, `"$extra"` for further entries of a JSON envelope. All functions work on values of any depth.
 """
 
 from __future__ import annotations
@@ -19,12 +19,12 @@ from studio.errors import PatchError, RefError
 from studio.inert import MISSING, MapValue, Missing, Opaque
 from studio.model import Patch, Tagged_JSON, Value
 from studio.paths import children, get, item_id, join_path, set_in, split_path, unset_in
-from studio.value import Tagged
 from studio.untagged import from_tagged
+from studio.value import Tagged
 
 __all__ = [
-    "apply_patch", "children", "dumps", "from_tagged", "get", "item_id", "join_path", "loads", "set_in", "split_path", "to_tagged", "unset_in",
-]  # fmt: skip
+    "apply_patch", "children", "dumps", "from_tagged", "get", "item_id", "join_path", "loads", "set_in", "split_path",
+    "to_tagged", "unset_in", ]  # fmt: skip
 
 Mask = Callable[[str | None, Value], str | None]
 
@@ -35,8 +35,8 @@ EXACT = 1 << 53
 def to_tagged(value: Value, *, mask: Mask | None = None, limit: int | None = None) -> Tagged_JSON:
     """A value as tagged JSON.
 
-    `mask(key, value)` gives the reason why a value must not be shown, or None; the key is the name it stands under. `limit` is the
-    longest text (characters) or collection (entries) that is given whole; longer ones become `{"$cut": {"size", "head"}}`.
+    `mask(key, value)` gives the reason why a value must not be shown, or None; the key is the name it stands under. `limit` is
+    the longest text (characters) or collection (entries) that is given whole; longer ones become `{"$cut": {"size", "head"}}`.
     """
     root: list[Any] = [None]
     stack: list[tuple[Any, str | None, Any, Any]] = [(value, None, root, 0)]
@@ -87,7 +87,7 @@ def _float(number: float) -> Any:
     return {"$float": "nan" if number != number else "-0.0" if number == 0 else "inf" if number > 0 else "-inf"}
 
 
-def _base64(raw: bytes) -> str:
+def _base64(raw: bytes | bytearray) -> str:
     return base64.b64encode(raw).decode("ascii")
 
 
@@ -160,9 +160,15 @@ def _array(value: Tagged) -> dict[str, Any]:
     if array is None:
         return {}
     preview = array.preview()
-    shown: dict[str, Any] = {"dtype": array.dtype, "shape": array.shape, "preview": preview if preview is None else [to_tagged(item) for item in preview]}
+    shown: dict[str, Any] = {
+        "dtype": array.dtype,
+        "shape": array.shape,
+        "preview": preview if preview is None else [to_tagged(item) for item in preview],
+    }
     if preview is None:
-        shown["unreadable"] = "it holds memory addresses, not values" if "O" in array.dtype else "its bytes do not fit its type and shape"
+        shown["unreadable"] = (
+            "it holds memory addresses, not values" if "O" in array.dtype else "its bytes do not fit its type and shape"
+        )
     return shown
 
 
@@ -176,7 +182,9 @@ def loads(text: str) -> Tagged_JSON:
     try:
         return jsontext.loads(text, _unique, constants=False)
     except json.JSONDecodeError as error:
-        raise PatchError(f"no valid JSON: {error.msg} at line {error.lineno}, column {error.colno}", "Texts need double quotes.", "bad-json") from error
+        raise PatchError(
+            f"no valid JSON: {error.msg} at line {error.lineno}, column {error.colno}", "Texts need double quotes.", "bad-json"
+        ) from error
     except ValueError as error:
         raise PatchError(f"no valid JSON: {error}", "", "bad-json") from error
 
@@ -191,7 +199,7 @@ def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 
 def apply_patch(values: Mapping[str, Value], patch: Patch) -> dict[str, Value]:
-    """The values after a patch: first what is set, in order, then what is removed. `PatchError` when a path or value does not fit."""
+    """The values after a patch: first what is set, in order, then what is removed. `PatchError` when something does not fit."""
     result: dict[str, Value] = dict(values)
     for path, doc in patch.set.items():
         steps = _patch_steps(path)
@@ -225,7 +233,11 @@ def _removal_order(values: dict[str, Value], paths: tuple[str, ...]) -> list[str
         for step in _patch_steps(path):
             index = None
             if not isinstance(here, Missing):
-                index = next((at for at, (_, item) in enumerate(children(here)) if item_id(item) == step[3:]), None) if step.startswith("id:") else None
+                index = (
+                    next((at for at, (_, item) in enumerate(children(here)) if item_id(item) == step[3:]), None)
+                    if step.startswith("id:")
+                    else None
+                )
                 here = _down(here, step)
             order.append((index if index is not None else int(step) if step.isdigit() and len(step) < 12 else -1, step))
         keyed.append((order, path))

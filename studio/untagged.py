@@ -66,7 +66,8 @@ class _Reader:
         if form == "$float":
             if doc["$float"] not in _FLOATS:
                 raise _wrong("$float must be nan, inf, -inf or -0.0", trail)
-            return _FLOATS[doc["$float"]]
+            number = _FLOATS[doc["$float"]]
+            return stored if equal(number, stored) else number  # a NaN keeps its bits
         if form == "$int":
             text = doc["$int"]
             if not isinstance(text, str) or not _PAIR.fullmatch(text):
@@ -76,12 +77,22 @@ class _Reader:
             return self.read_map(doc["$map"], stored, target, slot, trail)
         if form in ("$type", "$ext"):
             return self.read_object(doc, stored, target, slot, trail)
-        raise _wrong(f"{form} is no form of tagged JSON", trail, 'A map with a key that begins with $ is written {"$map": [[key, value], …]}.')
+        raise _wrong(
+            f"{form} is no form of tagged JSON",
+            trail,
+            'A map with a key that begins with $ is written {"$map": [[key, value], …]}.',
+        )
 
     def read_map(self, pairs: Any, stored: Any, target: Any, slot: Any, trail: Trail) -> Any:
         if not isinstance(pairs, list) or not all(isinstance(pair, list) and len(pair) == 2 for pair in pairs):
             raise _wrong("$map must be a list of [key, value] pairs", trail)
-        known = stored.pairs if isinstance(stored, MapValue) else tuple((map_of(stored) or {}).items()) if isinstance(stored, dict) else ()
+        known = (
+            stored.pairs
+            if isinstance(stored, MapValue)
+            else tuple((map_of(stored) or {}).items())
+            if isinstance(stored, dict)
+            else ()
+        )
         out = [[None, None] for _ in pairs]
 
         def finish() -> Any:
@@ -99,7 +110,9 @@ class _Reader:
 
     def read_object(self, doc: dict[str, Any], stored: Any, target: Any, slot: Any, trail: Trail) -> Any:
         name, code = doc.get("$type"), doc.get("$ext")
-        if not isinstance(name, str) or not (code in ("lc1", "lc2", "send", "interrupt") or (type(code) is int and code in (0, 1, 2, 3, 4, 5, 7))):
+        if not isinstance(name, str) or not (
+            code in ("lc1", "lc2", "send", "interrupt") or (type(code) is int and code in (0, 1, 2, 3, 4, 5, 7))
+        ):
             raise _wrong('an object needs "$type" (its full class name) and "$ext" (0-5, 7, "lc1" or "lc2")', trail)
         kind = next((part for part in ("fields", "args", "items", "value") if part in doc), None)
         content = doc.get(kind) if kind else None
@@ -128,15 +141,19 @@ class _Reader:
 def from_tagged(doc: Tagged_JSON, stored: Value | Missing = MISSING) -> Value:
     """The value that a document describes.
 
-    `stored` is the value that stands at its place now: `$masked`, `$opaque`, `$cut` and `$array` take it over, and an object that was not
-    changed keeps its stored bytes. `PatchError` for forms that do not exist and placeholders for which nothing is stored.
+    `stored` is the value that stands at its place now: `$masked`, `$opaque`, `$cut` and `$array` take it over, and an object that
+    was not changed keeps its stored bytes. `PatchError` for forms that do not exist and placeholders for which nothing is stored.
     """
     return _Reader().run(doc, stored)
 
 
 def _stands_for(form: str, doc: dict[str, Any], stored: Any, trail: Trail) -> Any:
     if isinstance(stored, Missing):
-        raise _wrong(f"nothing is stored that {form} could stand for", trail, "Write the value itself, or set only the value that changes by its own path.")
+        raise _wrong(
+            f"nothing is stored that {form} could stand for",
+            trail,
+            "Write the value itself, or set only the value that changes by its own path.",
+        )
     if form == "$array" and not (isinstance(stored, Tagged) and stored.kind == "array"):
         raise _wrong("there is no stored array here", trail)
     if form == "$opaque" and not isinstance(stored, Opaque):
@@ -161,7 +178,9 @@ def _key(key: Any) -> Any:
     return tuple(map(_key, key)) if isinstance(key, list) else key
 
 
-def _build(code: Any, name: str, method: Any, kind: str | None, parts: dict[str, Any], stored: Tagged | None, trail: Trail) -> Tagged:
+def _build(
+    code: Any, name: str, method: Any, kind: str | None, parts: dict[str, Any], stored: Tagged | None, trail: Trail
+) -> Tagged:
     module, _, short = name.rpartition(".")
     content = parts[kind or ""]
     extra = parts.get("extra") or {}
@@ -172,7 +191,11 @@ def _build(code: Any, name: str, method: Any, kind: str | None, parts: dict[str,
         named = {"method": method} if isinstance(method, str) else {}
         body = {"kwargs": content} if kind == "fields" else {"args": content if kind == "args" else [content]}
         merged = {**head, **named, **extra, **body}
-        order = [key for key in (stored.payload if stored is not None else ("lc", "type", "id", "method", "args", "kwargs")) if key in merged]
+        order = [
+            key
+            for key in (stored.payload if stored is not None else ("lc", "type", "id", "method", "args", "kwargs"))
+            if key in merged
+        ]
         return Tagged(code, None, {key: merged[key] for key in [*order, *(key for key in merged if key not in order)]})
     if code in ("send", "interrupt"):
         return Tagged(code, None, {f"__{code}__": True, **content})
@@ -189,8 +212,8 @@ def _build(code: Any, name: str, method: Any, kind: str | None, parts: dict[str,
 def match_items(doc: list[Any], stored: list[Any] | None) -> list[Any]:
     """For each item of a document the stored item it stands for, or `MISSING`: by id, else by position, else by content.
 
-    Positions count only while the list has kept its length. Content: the item that the document's item, placeholders filled in from it,
-    equals.
+    Positions count only while the list has kept its length. By content: the document's item, its placeholders filled in from the
+    stored one, equals it.
     """
     if not stored:
         return [MISSING] * len(doc)
