@@ -1,0 +1,57 @@
+"""The application: theme, palette, and the one screen that everything starts from."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, ClassVar
+
+from textual.app import App
+from textual.binding import Binding, BindingType
+from textual.theme import Theme
+
+from studio.errors import StudioError
+from studio.model import Address
+from studio.render import gate
+from studio.tui import theme
+from studio.tui.main import MainScreen
+from studio.tui.palette import StudioCommands
+
+if TYPE_CHECKING:
+    from studio.session import Session
+
+
+class StudioApp(App[None]):
+    """The terminal UI on one opened session."""
+
+    TITLE = "Checkpoint Studio"
+    CSS_PATH = "studio.tcss"
+    COMMANDS = App.COMMANDS | {StudioCommands}
+    ENABLE_COMMAND_PALETTE = True
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("ctrl+q", "quit", "Quit", show=False, priority=True),
+    ]
+
+    def __init__(self, session: Session, at: Address | str | None = None) -> None:
+        super().__init__()
+        self.session = session
+        self.at = at
+        self.register_theme(theme.DARK)
+        self.register_theme(theme.LIGHT)
+        self.theme = "studio-dark"
+
+    def get_theme_variable_defaults(self) -> dict[str, str]:
+        found: Theme | None = self.available_themes.get(self.theme) if self.theme else None
+        return theme.defaults(found.dark if found is not None else True)
+
+    def on_mount(self) -> None:
+        self.push_screen(MainScreen(self.session, self.at))
+
+    def complain(self, error: StudioError, what: str = "") -> None:
+        """An error as one notification: what went wrong, and what to do next."""
+        message = gate.line(error.message, 300)
+        if error.hint:
+            message += "\n" + gate.line(error.hint, 300)
+        self.notify(message, title=what or "That did not work", severity="error", timeout=8, markup=False)
+
+    def tell(self, words: str, title: str = "") -> None:
+        """A short notice; `words` may quote stored text."""
+        self.notify(gate.clean(words), title=title, timeout=4, markup=False)

@@ -1,0 +1,81 @@
+"""Copying by OSC 52 (works through ssh): values, ids, code and the link to the browser view."""
+
+from __future__ import annotations
+
+import shlex
+from typing import TYPE_CHECKING
+from urllib.parse import urlencode
+
+from studio import tagged
+from studio.errors import StudioError
+from studio.model import Address, Value
+from studio.render import labels, secrets
+from studio.tui import draw
+
+if TYPE_CHECKING:
+    from studio.session import Session
+    from studio.tui.app import StudioApp
+    from studio.tui.point import Point
+
+MOST = 1_000_000
+"""Characters that a terminal is asked to take."""
+
+
+class Copying:
+    """The copy actions of the main screen."""
+
+    app: StudioApp
+    session: Session
+    point: Point | None
+
+    @property
+    def selected_path(self) -> str | None:
+        raise NotImplementedError
+
+    def _copy(self, text: str, what: str) -> None:
+        if len(text) > MOST:
+            self.app.tell(f"{what} is too large to copy ({len(text):,} characters); studio show --path prints it.")
+            return
+        self.app.copy_to_clipboard(text)
+        self.app.tell(f"{what} copied.")
+
+    def do_copy_value(self) -> None:
+        if self.point is None:
+            return
+        path = self.selected_path or ""
+        try:
+            value = tagged.get(dict(self.point.state.values), path)
+        except StudioError as error:
+            self.app.complain(error)
+            return
+        self._copy(value_text(value, self.session.show_secrets), path or "The whole state")
+
+    def do_copy_id(self) -> None:
+        if self.point is not None:
+            self._copy(self.point.address.checkpoint_id, f"The id of {draw.number(self.point.row)}")
+
+    def do_copy_python(self) -> None:
+        if self.point is not None:
+            self._copy(labels.python_snippet(self.point.address, self.session.location), "Python code")
+
+    def do_copy_test(self) -> None:
+        if self.point is not None:
+            self._copy(labels.pytest_snippet(self.point.address, self.session.location, self.point.state.next), "A pytest skeleton")
+
+    def do_copy_link(self) -> None:
+        if self.point is not None:
+            self._copy(link(self.session.location, self.point.address), "The command for the browser view")
+
+
+def value_text(value: Value, show_secrets: bool) -> str:
+    """A value as tagged JSON, secrets masked; a plain text as it is."""
+    if isinstance(value, str):
+        return value if show_secrets else secrets.mask_text(value)
+    return tagged.dumps(tagged.to_tagged(value, mask=None if show_secrets else secrets.reason), indent=2)
+
+
+def link(location: str, address: Address) -> str:
+    """The command that opens this checkpoint in a browser."""
+    pairs = [("thread", address.thread_id), ("ns", address.checkpoint_ns), ("at", address.checkpoint_id)]
+    query = urlencode([(name, value) for name, value in pairs if value], errors="surrogatepass")
+    return f"studio web {shlex.quote(location)} --at {shlex.quote('/?' + query)}"

@@ -1,0 +1,52 @@
+"""The line at the top: which file and thread, that it is safe, whether it is live."""
+
+from __future__ import annotations
+
+from textual.content import Content
+from textual.widgets import Static
+
+from studio.render import gate
+
+
+class HeaderLine(Static):
+    """`◆ support_agent.sqlite › refund-4711 … read-only · forks go to scratch … ● live`."""
+
+    DEFAULT_CSS = "HeaderLine { height: 1; background: $panel; }"
+
+    def __init__(self, file: str, *, temporary: bool = False, id: str | None = None) -> None:
+        super().__init__("", markup=False, id=id)
+        self._file = gate.line(file, 60)
+        self._temporary = temporary
+        self._thread = ""
+        self._run = ""
+        self._live = True
+
+    def say(self, *, thread: str | None = None, run: str | None = None, live: bool | None = None) -> None:
+        """Change what is shown; None keeps it."""
+        self._thread = self._thread if thread is None else gate.line(thread, 60)
+        self._run = self._run if run is None else run
+        self._live = self._live if live is None else live
+        self._draw()
+
+    def on_resize(self) -> None:
+        self._draw()
+
+    def _draw(self) -> None:
+        width = self.size.width
+        if width <= 0:
+            return
+        narrow = width < 100
+        where = Content.assemble((" ◆ ", "bold $primary"), (self._file, "$quiet"))
+        if self._thread:
+            where = where + Content.assemble((" › ", "$faint"), (self._thread, "bold"))
+        safe = "read-only" if narrow else "read-only · forks go to " + ("a temporary scratch" if self._temporary else "scratch")
+        state = Content("")
+        if self._run:
+            state = Content.styled(f"{self._run}   ", "bold $wait")
+        state = state + Content.styled(f" {safe} ", "$quiet on $chip") + Content("  ")
+        state = state + (Content.assemble(("●", "$success"), (" live ", "$quiet")) if self._live else Content.styled("○ still ", "$faint"))
+        room = width - state.cell_length - 2
+        if where.cell_length > room:
+            where = where.truncate(max(8, room), ellipsis=True)
+        fill = max(1, width - where.cell_length - state.cell_length)
+        self.update(where + Content(" " * fill) + state)

@@ -1,0 +1,1 @@
+"""The panes of the centre: each module turns one `Point` into what is drawn."""

@@ -1,0 +1,280 @@
+"""Changes: what this superstep changed, grouped by the tasks that wrote it, then what was scheduled from here."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from textual.content import Content
+
+from studio import tagged
+from studio.model import Address, Author, Change, State, Task, Value
+from studio.render import gate, labels, preview
+from studio.tui import draw
+from studio.tui.lines import BLANK, Line
+from studio.tui.point import Point
+from studio.value import Tagged
+
+if TYPE_CHECKING:
+    from studio.tree import CheckpointTree
+
+SHORT = 72
+"""A text up to this long is shown as old → new; longer ones as a word diff."""
+MOST_CHANGES = 400
+_BASIS = {"versions": "inferred from versions", "none": "", "source": "", "writes": ""}
+
+
+def build(point: Point, tree: CheckpointTree) -> tuple[Line, ...]:
+    """The lines of the pane."""
+    lines = list(changes(point.comparison.changes, point.state, show_secrets=point.show_secrets))
+    if not lines:
+        lines.append(Line(draw.own(_nothing_changed(point), "$quiet"), 1))
+    lines.extend(_unchanged(point))
+    lines.append(BLANK)
+    lines.extend(scheduled(point.state, tree))
+    problems = [*point.comparison.problems, *point.state.problems]
+    for problem in problems[:20]:
+        lines.append(Line(draw.join(draw.own("!", "$wait bold"), draw.text(problem.message, "$wait"), draw.text(problem.where, "$faint")), 1))
+    if len(problems) > 20:
+        lines.append(Line(draw.own(f"{len(problems) - 20} more problems", "$wait"), 1))
+    return tuple(lines)
+
+
+def _nothing_changed(point: Point) -> str:
+    if point.comparison.before is None:
+        return "The first checkpoint: the state is still empty."
+    if point.row.origin_checkpoint_id is not None:
+        return f"The same point again: every value equals its {point.against}."
+    return f"Nothing changed since {point.against}."
+
+
+def changes(found: Sequence[Change], state: State | None, *, show_secrets: bool = False, heads: bool = True) -> tuple[Line, ...]:
+    """Changes grouped by author, in the order they came."""
+    groups: dict[tuple[Author, ...], list[Change]] = {}
+    shown = sorted(found[:MOST_CHANGES], key=_is_message)  # what was said comes after what was decided
+    for change in shown:
+        groups.setdefault(tuple(change.authors), []).append(change)
+    lines: list[Line] = []
+    width = _path_width([path for change in shown for path in _shown_paths(change, show_secrets)])
+    for authors, group in groups.items():
+        if heads:
+            if lines:
+                lines.append(BLANK)
+            lines.append(_head(authors, group, state))
+        for change in group:
+            lines.extend(_change(change, width, show_secrets))
+    if len(found) > MOST_CHANGES:
+        lines.append(Line(draw.own(f"{len(found) - MOST_CHANGES:,} more changes; State shows every value", "$wait"), 1))
+    return tuple(lines)
+
+
+def _shown_paths(change: Change, show_secrets: bool) -> list[str]:
+    few = _few_fields(change.path, change.after, show_secrets) if change.op == "add" else []
+    return [path for path, _ in few] or [change.path]
+
+
+def _is_message(change: Change) -> bool:
+    return preview.message(change.before if change.op == "remove" else change.after) is not None
+
+
+def _path_width(paths: Sequence[str]) -> int:
+    return min(26, max((len(path) for path in paths if len(path) <= 26), default=12))
+
+
+def _head(authors: tuple[Author, ...], group: Sequence[Change], state: State | None) -> Line:
+    known = any(author.node for author in authors)
+    name = draw.authors(authors)
+    if not known and state is not None and state.checkpoint.source in ("update", "fork"):
+        name, known = "edited by hand", True
+    content = draw.own(name, "bold $primary" if known else "$wait")
+    inferred = next((_BASIS[author.basis] for author in authors if _BASIS.get(author.basis)), "")
+    if inferred:
+        content = content + draw.own(f"  {inferred}", "$faint")
+    channels: list[str] = []
+    for change in group:
+        if change.channel not in channels:
+            channels.append(change.channel)
+    wrote = gate.line(", ".join(channels), 40)
+    return Line(content, 1, right=draw.own(f"changed {wrote}", "$faint"))
+
+
+def _path(path: str, width: int) -> Content:
+    shown = gate.line(path, 200)
+    return Content.styled(shown.ljust(width) if len(shown) <= width else shown, "$quiet")
+
+
+def _change(change: Change, width: int, show_secrets: bool) -> list[Line]:
+    path = change.path
+    whole = change.after if change.op != "remove" else change.before
+    if change.op in ("add", "remove") and preview.message(whole) is not None:
+        return message(path, whole, width, sign="+" if change.op == "add" else "-", show_secrets=show_secrets)
+    if change.op == "move":
+        moved = draw.join(draw.own("↷ moved from", "$faint"), draw.text(change.from_path or "?", "$quiet"))
+        return [Line(_path(path, width) + Content("  ") + moved, 2, path=path)]
+    if change.op == "add":
+        return _whole(path, change.after, width, "+", show_secrets)
+    if change.op == "remove":
+        return _whole(path, change.before, width, "-", show_secrets)
+    return _replace(change, width, show_secrets)
+
+
+def _whole(path: str, stored: Value, width: int, sign: str, show_secrets: bool) -> list[Line]:
+    """An added or removed value in one line, a container or a long text with the rest folded below; few fields stand in full."""
+    few = _few_fields(path, stored, show_secrets)
+    if few:
+        return [line for inner, value in few for line in _whole(inner, value, width, sign, show_secrets)]
+    shown = draw.value(path, stored, 160, show_secrets=show_secrets)
+    ground = draw.new if sign == "+" else draw.old
+    content = _path(path, width) + Content("  ") + draw.own(f"{sign} ", "$new bold" if sign == "+" else "$old bold") + ground(shown)
+    folded = () if draw.masked(path, stored, show_secrets) else inside(path, stored, show_secrets=show_secrets, editable=sign == "+")
+    if folded:
+        content = content + draw.own(" ▸", "$faint")
+    return [Line(content, 2, path=path if sign == "+" else None, folded=folded, hanging=min(4, width))]
+
+
+def _few_fields(path: str, stored: Value, show_secrets: bool, most: int = 8) -> list[tuple[str, Value]]:
+    """(path, value) of a small record's fields; [] for anything else."""
+    if path.count("/") > 1 or draw.masked(path, stored, show_secrets) or not isinstance(stored, (dict, Tagged)):
+        return []
+    if isinstance(stored, Tagged) and stored.kind != "fields":
+        return []
+    children = tagged.children(stored)
+    return [(tagged.join_path([*tagged.split_path(path), step]), value) for step, value in children] if 0 < len(children) <= most else []
+
+
+def _replace(change: Change, width: int, show_secrets: bool) -> list[Line]:
+    path, before, after = change.path, change.before, change.after
+    hidden = draw.masked(path, before, show_secrets) or draw.masked(path, after, show_secrets)
+    if isinstance(before, str) and isinstance(after, str) and not hidden and max(len(before), len(after)) > SHORT:
+        words = draw.words_changed(before, after)
+        if words is None:
+            words = draw.own(f"text replaced, {len(before):,} → {len(after):,} characters", "$quiet")
+        return [Line(_path(path, width), 2, path=path), Line(words, 4)]
+    old = draw.value(path, before, 60, show_secrets=show_secrets)
+    new = draw.value(path, after, 120, show_secrets=show_secrets)
+    content = _path(path, width) + Content("  ") + draw.old(old) + draw.own(" → ", "bold") + draw.new(new)
+    folded = () if hidden else inside(path, after, show_secrets=show_secrets, editable=True)
+    return [Line(content, 2, path=path, folded=folded, hanging=min(4, width))]
+
+
+def inside(path: str, stored: Value, *, show_secrets: bool, editable: bool, most: int = 60) -> tuple[Line, ...]:
+    """What is folded below a one-line value: its children, or a long text in full."""
+    if isinstance(stored, str):
+        return (Line(draw.block(stored), 4, bar="$line"),) if len(stored) > 150 else ()
+    if isinstance(stored, Tagged) and stored.kind == "args":
+        return ()
+    children = tagged.children(stored)
+    if len(children) < 2 and not any(tagged.children(child) for _, child in children[:1]):
+        return ()
+    lines = []
+    for step, child in children[:most]:
+        inner = tagged.join_path([*tagged.split_path(path), step])
+        shown = Content.styled(gate.line(step, 24).ljust(14), "$quiet") + Content(" ") + draw.value(inner, child, 140, show_secrets=show_secrets)
+        lines.append(Line(shown, 6, path=inner if editable else None, hanging=2))
+    if len(children) > most:
+        lines.append(Line(draw.own(f"… {len(children) - most:,} more; State shows them", "$faint"), 6))
+    return tuple(lines)
+
+
+def message(path: str, stored: Value, width: int, *, sign: str, show_secrets: bool) -> list[Line]:
+    """A chat message as a person reads it: who, what, and the tools it calls."""
+    view = preview.message(stored)
+    assert view is not None
+    role = f"{view.role} {gate.line(view.name, 30)}" if view.name and view.role == "tool" else view.role
+    style = "$new" if sign == "+" else "$old" if sign == "-" else "$primary"
+    head = _path(path, width) + Content("  ") + draw.own(f"{sign} {role}".strip(), f"{style} bold")
+    if view.status == "error":
+        head = head + draw.own("  error", "$error")
+    text = draw.block(view.text if show_secrets else _mask_text(view.text), "" if sign != "-" else "strike $old", limit=1_500)
+    lines = [Line(head, 2, path=path)]
+    if view.text:
+        lines.append(Line(text, 4, bar=style))
+    for call in view.tool_calls:
+        lines.append(Line(draw.own("⚒ " + preview.call_text(call, 400), "$quiet"), 4, bar=style, hanging=2))
+    return lines
+
+
+def _mask_text(text: str) -> str:
+    from studio.render import secrets
+
+    return secrets.mask_text(text)
+
+
+def _unchanged(point: Point) -> list[Line]:
+    """One folded line for all that stayed as it was."""
+    touched = {change.channel for change in point.comparison.changes}
+    same = [channel for channel in point.state.values if channel not in touched]
+    words: list[str] = []
+    for channel in sorted(touched & set(point.state.values)):
+        value = point.state.values[channel]
+        if isinstance(value, list):
+            left = len(value) - sum(change.channel == channel and change.op != "remove" for change in point.comparison.changes)
+            if left > 0:
+                words.append(f"{left:,} {gate.line(channel, 30)}")
+    words.extend(gate.line(channel, 30) for channel in same[:8])
+    if len(same) > 8:
+        words.append(f"{len(same) - 8:,} more channels")
+    if not words:
+        return []
+    folded = []
+    for channel in same[:200]:
+        path = tagged.join_path([channel])
+        shown = draw.value(path, point.state.values[channel], 160, show_secrets=point.show_secrets)
+        folded.append(Line(_path(path, 18) + Content("  ") + shown, 4, path=path, hanging=4))
+    line = draw.own("▸ " if folded else "  ", "$faint") + draw.own(f"{', '.join(words)} unchanged", "$faint")
+    return [Line(line, 1, folded=tuple(folded), hanging=2)]
+
+
+def scheduled(state: State, tree: CheckpointTree) -> list[Line]:
+    """The tasks that this checkpoint scheduled, with the questions they asked."""
+    following = state.next
+    right = None
+    if following:
+        right = draw.own("next: ", "$faint") + draw.text(", ".join(name or "?" for name in following), "$quiet", 40)
+    lines = [Line(draw.own("Scheduled from here", "bold"), 1, right=right)]
+    if not state.tasks:
+        words = "Nothing: the thread ended here." if following == () else "What runs next cannot be known from this file."
+        return [*lines, Line(draw.own(words, "$quiet"), 2)]
+    inner = inner_rows(tree, state.checkpoint.address)
+    for task in state.tasks[:50]:
+        lines.extend(task_lines(task, inner))
+    if len(state.tasks) > 50:
+        lines.append(Line(draw.own(f"… {len(state.tasks) - 50:,} more; Tasks shows them", "$faint"), 2))
+    return lines
+
+
+def inner_rows(tree: CheckpointTree, address: Address) -> tuple[Address, ...]:
+    """Rows of subgraphs that ran from a checkpoint."""
+    return tuple(tree.inner(address))
+
+
+def task_lines(task: Task, inner: Sequence[Address]) -> list[Line]:
+    """A task in a line or two: how it ended, what it asked, where its subgraph is."""
+    style = {"failed": "$error", "paused": "$wait", "pending": "$primary"}.get(task.status, "$quiet")
+    name = draw.text(task.name or "name not known", "bold" if task.name else "$wait", 40)
+    lines = [Line(name + Content("  ") + draw.own(labels.TASK_WORDS.get(task.status, task.status), style), 2)]
+    for interrupt in task.interrupts:
+        shown = draw.own("asked ", "$faint") + draw.text(question(interrupt.value), "bold", 400)
+        if interrupt.answered:
+            shown = shown + draw.own("  answered ", "$faint") + draw.new(preview.summary(interrupt.answer, 80))
+        else:
+            shown = shown + draw.own("  a to answer", "$wait")
+        lines.append(Line(shown, 4, hanging=2))
+    if task.error:
+        lines.append(Line(draw.block(task.error.strip().splitlines()[-1] if task.error.strip() else "error", "$error"), 4, hanging=2))
+    mine = [address for address in inner if address.checkpoint_ns in task.subgraph_ns]
+    if mine:
+        lines.append(Line(draw.own(f"→ subgraph, {labels.plural(len(mine), 'superstep')}", "$lane-sub"), 4, address=mine[0]))
+    return lines
+
+
+def question(stored: Value) -> str:
+    """An interrupt's value as a person reads it: its own words where it has some."""
+    if isinstance(stored, str):
+        return stored
+    if isinstance(stored, dict):
+        for key in ("question", "message", "prompt", "text", "description", "title"):
+            words = stored.get(key)
+            if isinstance(words, str) and words:
+                return words
+    return preview.summary(stored, 400)

@@ -1,0 +1,240 @@
+"""State: every value at a checkpoint as a tree whose branches are filled when they are opened, a chunk at a time."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import ClassVar
+
+from rich.style import Style
+from rich.text import Text
+from textual.binding import Binding, BindingType
+from textual.widgets import Tree
+from textual.widgets.tree import TreeNode
+
+from studio import tagged
+from studio.model import Value
+from studio.render import gate, preview
+from studio.tui import draw
+from studio.tui.messages import PathChosen, PathSelected
+from studio.tui.point import Point
+
+CHUNK = 200
+"""Children added at once; the rest waits behind a line that tells how many."""
+DEEPEST = 60
+"""Tree nodes below this depth are not opened: the widget measures recursively."""
+
+
+@dataclass(frozen=True, slots=True)
+class Item:
+    """What a line of the tree stands for."""
+
+    path: str
+    """Empty for headings and for the line that adds more."""
+    value: Value
+    step: str
+    editable: bool = True
+    more: tuple[tuple[str, Value], ...] = ()
+    depth: int = 0
+
+
+class StatePane(Tree[Item]):
+    """The values of one checkpoint; enter edits a value, space or the arrows open and fold."""
+
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("j", "cursor_down", "Next", show=False),
+        Binding("k", "cursor_up", "Previous", show=False),
+        Binding("g,home", "scroll_home", "First", show=False),
+        Binding("G,end", "scroll_end", "Last", show=False),
+        Binding("right,l", "open", "Open", show=False),
+        Binding("left,h", "close", "Fold", show=False),
+        Binding("space", "toggle_node", "Open or fold", show=False),
+        Binding("enter", "edit", "Edit", show=False),
+    ]
+    DEFAULT_CSS = """
+    StatePane {
+        background: $surface;
+        scrollbar-size-vertical: 1;
+        padding: 0 1;
+        &:focus { background-tint: transparent; }
+    }
+    """
+
+    def __init__(self, *, id: str | None = None) -> None:
+        super().__init__("state", id=id)
+        self.show_root = False
+        self.guide_depth = 3
+        self.auto_expand = False
+        self._point: Point | None = None
+        self._open: set[str] = set()
+
+    def show_point(self, point: Point) -> None:
+        """Show another checkpoint; what was open and under the cursor stays so, where it exists."""
+        before = self.cursor_node.data.path if self.cursor_node is not None and self.cursor_node.data else None
+        self._point = point
+        self.clear()
+        root = self.root
+        root.data = Item("", None, "")
+        values = [(name, value) for name, value in point.state.values.items()]
+        self._add(root, values, "", editable=True, depth=0)
+        if not values:
+            root.add_leaf("the state is empty", Item("", None, "the state is empty", editable=False))
+        if point.state.internal:
+            inner = root.add("internal", Item("", dict(point.state.internal), f"scheduling channels ({len(point.state.internal)})", editable=False))
+            inner.allow_expand = True
+        self.root.expand()
+        self.call_after_refresh(self._restore, before)
+
+    def select_path(self, path: str) -> None:
+        """Open the way to a value and stand on it."""
+        steps = tagged.split_path(path)
+        node: TreeNode[Item] = self.root
+        for step in steps:
+            if node is not self.root and not node.is_expanded:
+                self._fill(node)
+                node.expand()
+            found = next((child for child in node.children if child.data and child.data.step == step), None)
+            if found is None:
+                break
+            node = found
+        if node is not self.root:
+            self.move_cursor(node)
+
+    def _restore(self, path: str | None) -> None:
+        for opened in sorted(self._open, key=len)[:40]:
+            node = self._node(opened)
+            if node is not None and node.allow_expand:
+                self._fill(node)
+                node.expand()
+        node = self._node(path) if path else None
+        self.move_cursor(node or (self.root.children[0] if self.root.children else None))
+
+    def _node(self, path: str) -> TreeNode[Item] | None:
+        node: TreeNode[Item] | None = self.root
+        for step in tagged.split_path(path):
+            node = next((child for child in node.children if child.data and child.data.step == step), None) if node else None
+        return node
+
+    def _add(self, node: TreeNode[Item], children: Sequence[tuple[str, Value]], path: str, *, editable: bool, depth: int) -> None:
+        for step, value in children[:CHUNK]:
+            inner = f"{path}/{step.replace('~', '~0').replace('/', '~1')}"
+            item = Item(inner, value, step, editable, depth=depth)
+            opens = depth < DEEPEST and not draw.masked(inner, value, self._shows_secrets) and bool(_has_children(value))
+            if opens:
+                node.add("", item)
+            else:
+                node.add_leaf("", item)
+        rest = tuple(children[CHUNK:])
+        if rest:
+            node.add_leaf("", Item(path, None, f"… {len(rest):,} more", False, more=rest, depth=depth))
+
+    @property
+    def _shows_secrets(self) -> bool:
+        return self._point is not None and self._point.show_secrets
+
+    def _fill(self, node: TreeNode[Item]) -> None:
+        item = node.data
+        if item is None or node.children:
+            return
+        self._add(node, tagged.children(item.value), item.path, editable=item.editable, depth=item.depth + 1)
+
+    def on_tree_node_expanded(self, event: Tree.NodeExpanded[Item]) -> None:
+        event.stop()
+        if event.node is not self.root:
+            self._fill(event.node)
+            if event.node.data and event.node.data.path:
+                self._open.add(event.node.data.path)
+
+    def on_tree_node_collapsed(self, event: Tree.NodeCollapsed[Item]) -> None:
+        event.stop()
+        if event.node.data:
+            self._open.discard(event.node.data.path)
+
+    def on_tree_node_highlighted(self, event: Tree.NodeHighlighted[Item]) -> None:
+        event.stop()
+        item = event.node.data
+        self.post_message(PathSelected(item.path if item and item.path and item.editable else None))
+
+    def on_tree_node_selected(self, event: Tree.NodeSelected[Item]) -> None:
+        """A click on a line: open or fold it; only enter edits."""
+        event.stop()
+        if event.node.allow_expand:
+            event.node.toggle()
+
+    @property
+    def selected_path(self) -> str | None:
+        item = self.cursor_node.data if self.cursor_node else None
+        return item.path if item and item.path and item.editable and not item.more else None
+
+    def action_edit(self) -> None:
+        node = self.cursor_node
+        if node is None or node.data is None:
+            return
+        if node.data.more:
+            self._add_more(node)
+        elif node.data.path and node.data.editable:
+            self.post_message(PathChosen(node.data.path))
+        elif node.allow_expand:
+            node.toggle()
+
+    def _add_more(self, node: TreeNode[Item]) -> None:
+        """Replace the line that tells how many more by the next chunk."""
+        item, parent = node.data, node.parent
+        if item is None or parent is None:
+            return
+        line = node.line
+        node.remove()
+        editable = parent.data.editable if parent.data is not None else True
+        self._add(parent, item.more, item.path, editable=editable, depth=item.depth)
+        self.cursor_line = line
+
+    def action_open(self) -> None:
+        node = self.cursor_node
+        if node is None:
+            return
+        if node.allow_expand and not node.is_expanded:
+            node.expand()
+        elif node.children:
+            self.move_cursor(node.children[0])
+
+    def action_close(self) -> None:
+        node = self.cursor_node
+        if node is None:
+            return
+        if node.is_expanded and node.allow_expand:
+            node.collapse()
+        elif node.parent is not None and node.parent is not self.root:
+            self.move_cursor(node.parent)
+
+    def render_label(self, node: TreeNode[Item], base_style: Style, style: Style) -> Text:
+        item = node.data
+        if item is None:
+            return Text("", style)
+        colours = self.app.theme_variables
+        quiet, faint = Style(color=_hex(colours.get("quiet"))), Style(color=_hex(colours.get("faint")))
+        mark = ("▾ " if node.is_expanded else "▸ ") if node.allow_expand else "  "
+        out = Text(mark, style=style, no_wrap=True, end="")
+        out.stylize(faint)
+        if not item.path or item.more:
+            out.append(gate.line(item.step, 80), faint)
+            return out
+        out.append(gate.line(item.step, 40).ljust(10), Style(bold=item.depth == 0))
+        room = max(16, self.size.width - 3 * item.depth - len(out) - 8)
+        out.append("  ")
+        shown = preview.summary(item.value, room, key=item.step, show_secrets=self._shows_secrets)
+        out.append(shown, quiet if node.allow_expand else Style())
+        if item.depth == 0 and self._point is not None:
+            rebuilt = self._point.state.rebuilt.get(item.step)
+            if rebuilt:
+                out.append(f"  rebuilt, {rebuilt}", faint)
+        return out
+
+
+def _has_children(value: Value) -> bool:
+    if value is None or isinstance(value, (str, bytes, int, float)):
+        return False
+    return bool(tagged.children(value))
+
+
+def _hex(colour: str | None) -> str | None:
+    return colour if colour and colour.startswith("#") and len(colour) == 7 else None

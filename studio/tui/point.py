@@ -1,0 +1,59 @@
+"""Everything that the panes draw about one checkpoint, read from the session in one go, off the UI thread."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from studio.errors import StudioError
+from studio.model import Address, Comparison, Row, State
+from studio.tui import draw
+
+if TYPE_CHECKING:
+    from studio.session import Session
+    from studio.tree import CheckpointTree
+
+
+@dataclass(frozen=True, slots=True)
+class Point:
+    """A checkpoint with its state and what changed on the way to it."""
+
+    row: Row
+    state: State
+    comparison: Comparison
+    against: str
+    """What the changes are relative to, in words: `parent #3`, `origin #4`, `base #1`, `nothing before it`."""
+    show_secrets: bool = False
+
+    @property
+    def address(self) -> Address:
+        return self.row.checkpoint.address
+
+
+def load(session: Session, tree: CheckpointTree, address: Address, base: Address | None = None) -> Point:
+    """Read a point. `base` pins what it is compared with; a base equal to the point itself is ignored. Raises StudioError."""
+    row = tree.row(address)
+    state = session.state(address)
+    pinned = base if base is not None and base != address else None
+    comparison = session.compare(address, pinned or session.base_of(address))
+    return Point(row, state, comparison, _against(tree, row, comparison, pinned is not None), session.show_secrets)
+
+
+def _against(tree: CheckpointTree, row: Row, comparison: Comparison, pinned: bool) -> str:
+    before = comparison.before
+    if before is None:
+        return "nothing before it"
+    shown = draw.number(row_of(tree, before.address), before.address)
+    if pinned:
+        return f"base {shown}"
+    if row.origin_checkpoint_id == before.checkpoint_id:
+        return f"origin {shown}"
+    return f"parent {shown}"
+
+
+def row_of(tree: CheckpointTree, address: Address) -> Row | None:
+    """The row of an address, or None when the tree does not hold it."""
+    try:
+        return tree.row(address)
+    except (StudioError, LookupError):
+        return None

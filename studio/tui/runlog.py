@@ -1,0 +1,139 @@
+"""A run in words: its plan, each of its events, how it ended. Prints and logs of user code pass the output gate."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from studio.errors import StudioError
+from studio.model import RunEvent, RunPlan
+from studio.render import gate, preview, secrets
+from studio.tui import draw
+from studio.tui.lines import BLANK, Line
+
+STATUS = {
+    "planning": ("planning …", "$quiet"), "planned": ("ready", "$primary"), "no-plan": ("cannot run yet", "$error"), "running": ("running …", "$wait"),
+    "paused": ("waiting for an answer", "$wait"), "done": ("done", "$success"), "failed": ("failed", "$error"), "cancelled": ("cancelled", "$quiet"),
+}
+
+
+def plan_lines(plan: RunPlan) -> tuple[Line, ...]:
+    """What a run will do, before it does."""
+    lines = [Line(draw.own("Runs", "bold $primary"), 1)]
+    lines.append(Line(draw.text(", ".join(plan.runs) or "nothing: this is the end of the thread", "bold" if plan.runs else "$quiet", 400), 2))
+    if plan.kept:
+        lines += [Line(draw.own("Kept", "bold $primary"), 1), Line(draw.text(", ".join(plan.kept), "$quiet", 400), 2)]
+    for title, style, words in (("Will ask", "$wait", plan.asks), ("May happen twice", "$error", plan.side_effects), ("To know", "$wait", plan.warnings)):
+        if words:
+            lines += [BLANK, Line(draw.own(title, f"bold {style}"), 1)]
+            lines += [Line(draw.own("! ", f"bold {style}") + draw.text(one, width=600), 2, hanging=2) for one in words]
+    unsafe = [use for use in plan.types if not use.safe]
+    lines += [BLANK, Line(draw.own("With", "bold $primary"), 1)]
+    lines.append(_fact("graph", plan.graph))
+    if plan.graph_file:
+        lines.append(_fact("code", plan.graph_file))
+    lines.append(_fact("python", plan.interpreter))
+    if plan.types:
+        known = len(plan.types) - len(unsafe)
+        lines.append(_fact("types", f"{known} known to be safe" + (f", {len(unsafe)} not:" if unsafe else "")))
+    lines += [
+        Line(draw.own("! ", "bold $wait") + draw.text(use.name, "$wait") + draw.text(f"  ×{use.count}  {', '.join(use.channels)}", "$faint", 200), 9, hanging=2)
+        for use in unsafe
+    ]
+    lines += [BLANK, Line(draw.own("Writes to", "bold $primary"), 1)]
+    copied = "a copy in the scratch file" if plan.makes_copy else "the scratch file"
+    lines.append(Line(draw.own(f"{copied}; the opened file stays as it is", "$quiet"), 2))
+    lines.append(Line(draw.text(plan.stored_in, "$faint", 400), 2))
+    return tuple(lines)
+
+
+def _fact(name: str, words: str) -> Line:
+    return Line(draw.own(name.ljust(7), "$faint") + draw.text(words, "$quiet", 400), 2, hanging=7)
+
+
+def refusal_lines(error: StudioError) -> tuple[Line, ...]:
+    """Why there is no plan, and what helps."""
+    lines = [Line(draw.own("This cannot run yet", "bold $error"), 1), Line(draw.block(error.message, limit=4_000), 2)]
+    if error.hint:
+        lines.append(Line(draw.block(error.hint, "$quiet", 2_000), 2))
+    if error.candidates:
+        lines += [BLANK, Line(draw.own("Choose one of", "bold"), 1)]
+        lines += [Line(draw.text(name, "$primary", 200), 2) for name in error.candidates[:30]]
+    return tuple(lines)
+
+
+def event_lines(event: RunEvent) -> list[Line]:
+    """One event of a run as lines of the log; [] for what needs no words."""
+    data = event.data
+    if event.event == "log":
+        return _log(data)
+    if event.event == "task":
+        return [Line(draw.own("○ ", "$primary") + draw.text(_name(data), "bold", 60) + draw.own(" …", "$faint"), 1)]
+    if event.event == "task_result":
+        return _task_result(data)
+    if event.event == "checkpoint":
+        step = data.get("step")
+        words = f"saved step {step}" if isinstance(step, int) else "saved"
+        following = data.get("next")
+        nodes = ", ".join(str(one) for one in following) if isinstance(following, (list, tuple)) else ""
+        return [Line(draw.own("  " + words, "$faint") + draw.text(f"  next: {nodes}" if nodes else "", "$faint", 120), 1)]
+    if event.event == "error":
+        return _error(data)
+    if event.event == "end":
+        return _end(data)
+    return []
+
+
+def _name(data: Mapping[str, Any]) -> str:
+    found = data.get("name") or data.get("node")
+    return found if isinstance(found, str) else "?"
+
+
+def _log(data: Mapping[str, Any]) -> list[Line]:
+    text = data.get("text") or data.get("message") or data.get("line") or ""
+    if not isinstance(text, str):
+        text = str(text)
+    stream = data.get("stream")
+    shown = draw.block(secrets.mask_text(text.rstrip("\n")), "$quiet" if stream != "stderr" else "$wait", limit=4_000)
+    return [Line(shown, 3, bar="$line")] if text.strip() else []
+
+
+def _task_result(data: Mapping[str, Any]) -> list[Line]:
+    error = data.get("error")
+    asked = data.get("interrupts")
+    if error:
+        return [Line(draw.own("✕ ", "$error") + draw.text(_name(data), "bold", 60) + draw.own("  failed", "$error"), 1)]
+    if asked:
+        return [Line(draw.own("■ ", "$wait") + draw.text(_name(data), "bold", 60) + draw.own("  stopped for an answer", "$wait"), 1)]
+    result = data.get("result")
+    wrote = ""
+    if isinstance(result, dict):
+        wrote = ", ".join(str(key) for key in list(result)[:6])
+    elif isinstance(data.get("channels"), (list, tuple)):
+        wrote = ", ".join(str(key) for key in data["channels"][:6])
+    return [Line(draw.own("● ", "$success") + draw.text(_name(data), "bold", 60) + draw.text(f"  wrote {wrote}" if wrote else "", "$quiet", 200), 1)]
+
+
+def _error(data: Mapping[str, Any]) -> list[Line]:
+    lines = []
+    message = data.get("message") or data.get("error") or data.get("type") or "an error"
+    lines.append(Line(draw.own("✕ ", "$error") + draw.block(secrets.mask_text(str(message)), "$error", 4_000), 1, hanging=2))
+    trace = data.get("traceback")
+    if isinstance(trace, str) and trace.strip():
+        body = Line(draw.block(secrets.mask_text(trace.rstrip()), "$quiet", 12_000), 3, bar="$error")
+        lines.append(Line(draw.own("▸ traceback", "$faint"), 3, folded=(body,)))
+    return lines
+
+
+def _end(data: Mapping[str, Any]) -> list[Line]:
+    status = str(data.get("status", "ended"))
+    words, style = STATUS.get(status, (gate.line(status, 40), "$quiet"))
+    lines = [BLANK, Line(draw.own(words, f"bold {style}"), 1)]
+    error = data.get("error")
+    if status == "failed" and error:
+        text = error.get("message") or error.get("type") if isinstance(error, dict) else error
+        lines.append(Line(draw.block(secrets.mask_text(str(text)), "$error", 4_000), 1))
+    for one in data.get("interrupts") or ():
+        if isinstance(one, dict):
+            lines.append(Line(draw.own("■ ", "$wait") + draw.own(preview.summary(one.get("value"), 300), "bold"), 1, hanging=2))
+    return lines

@@ -1,0 +1,1 @@
+"""Screens that open over the main one and hand back an answer."""

@@ -1,0 +1,167 @@
+"""Two branches side by side: what each did since they parted, and how their ends differ."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, ClassVar
+
+from textual import events, work
+from textual.app import ComposeResult
+from textual.binding import Binding, BindingType
+from textual.containers import Horizontal, Vertical
+from textual.content import Content
+from textual.message import Message
+from textual.screen import ModalScreen
+
+from studio.errors import StudioError
+from studio.model import Address, Change
+from studio.tui import draw, lanes, moves
+from studio.tui.keys import KeyLine
+from studio.tui.lines import BLANK, Line, LineView
+from studio.tui.messages import Failed, JumpTo, PathChosen, PathSelected
+from studio.tui.panes import changes
+from studio.tui.point import row_of
+
+if TYPE_CHECKING:
+    from studio.session import Session
+    from studio.tree import CheckpointTree
+    from studio.tui.app import StudioApp
+
+MOST_STEPS = 60
+"""Supersteps of each branch that are shown."""
+
+
+@dataclass
+class Compared(Message):
+    """Both branches, and the difference of their ends."""
+
+    left_title: str
+    left: tuple[Line, ...]
+    right_title: str
+    right: tuple[Line, ...]
+    ends: tuple[Line, ...]
+
+
+class CompareScreen(ModalScreen[Address | None]):
+    """`origin` is where the branches part, `head` the end of the new one. Dismisses with a checkpoint to go to."""
+
+    app: StudioApp
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("escape,q", "leave", "Close", show=False),
+        Binding("right,l", "side(1)", "Other side", show=False),
+        Binding("left,h", "side(-1)", "Other side", show=False),
+    ]
+    CSS = """
+    CompareScreen #compare-box { width: 100%; max-width: 160; height: 100%; max-height: 50; margin: 1 2; padding: 0; }
+    CompareScreen.narrow #compare-box { margin: 0; }
+    CompareScreen #sides { height: 1fr; }
+    CompareScreen LineView { width: 1fr; border: round $line; border-title-color: $quiet; }
+    CompareScreen LineView:focus { border: round $primary; }
+    CompareScreen #ends { height: 1fr; }
+    """
+
+    def __init__(self, session: Session, origin: Address, head: Address) -> None:
+        super().__init__()
+        self.session = session
+        self.origin = origin
+        self.head = head
+
+    def compose(self) -> ComposeResult:
+        with Vertical(id="compare-box", classes="dialog"):
+            with Horizontal(id="sides"):
+                yield LineView(id="left")
+                yield LineView(id="right-side")
+            yield LineView(id="ends")
+            yield KeyLine([("↑↓", "move"), ("tab", "next pane"), ("enter", "go to that step"), ("esc", "close")], id="compare-keys")
+
+    def on_mount(self) -> None:
+        self.query_one("#compare-box").border_title = Content("Two futures, side by side")
+        self.query_one("#ends").border_title = Content("How the ends differ")
+        self.query_one("#right-side").focus()
+        self.build()
+
+    def on_resize(self, event: events.Resize) -> None:
+        self.set_class(event.size.width < 100, "narrow")
+
+    @work(thread=True, exclusive=True, group="compare", exit_on_error=False)
+    def build(self) -> None:
+        try:
+            self.post_message(compared(self.session, self.origin, self.head))
+        except StudioError as error:
+            self.post_message(Failed(error, "Cannot compare"))
+
+    def on_compared(self, event: Compared) -> None:
+        for name, title, lines in (("#left", event.left_title, event.left), ("#right-side", event.right_title, event.right)):
+            view = self.query_one(name, LineView)
+            view.border_title = Content(title)
+            view.show(lines)
+        self.query_one("#ends", LineView).show(event.ends)
+
+    def on_failed(self, event: Failed) -> None:
+        self.app.complain(event.error, event.what)
+
+    def on_jump_to(self, event: JumpTo) -> None:
+        event.stop()
+        self.dismiss(event.address)
+
+    def on_path_selected(self, event: PathSelected) -> None:
+        event.stop()
+
+    def on_path_chosen(self, event: PathChosen) -> None:
+        event.stop()
+        self.dismiss(self.head)
+
+    def action_side(self, by: int) -> None:
+        self.query_one("#right-side" if by > 0 else "#left").focus()
+
+    def action_leave(self) -> None:
+        self.dismiss(None)
+
+
+def compared(session: Session, origin: Address, head: Address) -> Compared:
+    """Read both branches. Raises StudioError when a checkpoint is gone."""
+    old_tree, new_tree = session.tree(origin.thread_id), session.tree(head.thread_id)
+    old_head = moves.leaf_below(old_tree, origin)
+    if old_head == head:
+        old_head = origin
+    old = old_tree.branch(old_head)
+    old = old[old.index(origin) + 1 :] if origin in old else old
+    new = new_tree.branch(head)
+    known = set(old_tree.branch(origin))
+    new = [address for address in new if address not in known]
+    ends = session.compare(head, old_head)
+    lines: list[Line] = list(changes.changes(ends.changes, None, show_secrets=session.show_secrets, heads=False))
+    if not lines:
+        lines = [Line(draw.own("Both ends hold the same values.", "$quiet"), 1)]
+    return Compared(
+        f"as it was · {draw.number(row_of(old_tree, old_head), old_head)}", tuple(_side(session, old_tree, old)),
+        f"the fork · {draw.number(row_of(new_tree, head), head)}", tuple(_side(session, new_tree, new)), tuple(lines),
+    )
+
+
+def _side(session: Session, tree: CheckpointTree, branch: list[Address]) -> list[Line]:
+    lines: list[Line] = []
+    for address in branch[:MOST_STEPS]:
+        row = row_of(tree, address)
+        if row is None:
+            continue
+        shape, style = lanes.shape(row)
+        head = Content.assemble((f"{shape} ", style), (f"{draw.number(row):<4} ", "$faint"), (draw.title(row, 40), "bold"))
+        lines.append(Line(head, 1, address=address))
+        try:
+            found = session.compare(address, session.base_of(address)).changes
+        except StudioError:
+            continue
+        lines += [_change(change, session.show_secrets) for change in found[:6]]
+        if len(found) > 6:
+            lines.append(Line(draw.own(f"+{len(found) - 6} more", "$faint"), 8))
+    if len(branch) > MOST_STEPS:
+        lines.append(Line(draw.own(f"{len(branch) - MOST_STEPS:,} more supersteps", "$faint"), 1))
+    return lines or [Line(draw.own("Nothing ran here.", "$quiet"), 1), BLANK]
+
+
+def _change(change: Change, show_secrets: bool) -> Line:
+    path = draw.text(change.path, "$quiet", 40) + Content(" ")
+    if change.op == "remove":
+        return Line(path + draw.old("- " + draw.value(change.path, change.before, 80, show_secrets=show_secrets).plain), 8, nowrap=True)
+    return Line(path + draw.new(draw.value(change.path, change.after, 120, show_secrets=show_secrets)), 8, nowrap=True)

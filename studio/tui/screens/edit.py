@@ -1,0 +1,163 @@
+"""Edit one value, or the whole state, as tagged JSON in a text area; a text also as plain text, any of it in $EDITOR."""
+
+from __future__ import annotations
+
+import os
+import shlex
+import subprocess
+import tempfile
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, ClassVar
+
+from textual import on
+from textual.app import ComposeResult
+from textual.binding import Binding, BindingType
+from textual.containers import Vertical
+from textual.content import Content
+from textual.screen import ModalScreen
+from textual.widgets import Static, TextArea
+
+from studio import tagged
+from studio.errors import PatchError
+from studio.model import Tagged_JSON, Value
+from studio.render import gate, secrets
+from studio.tui import draw
+from studio.tui.keys import KeyLine
+
+if TYPE_CHECKING:
+    from studio.tui.app import StudioApp
+
+LIMIT = 200_000
+"""A text longer than this is cut in the editor; the cut part keeps its stored value."""
+
+
+@dataclass(frozen=True, slots=True)
+class Edited:
+    """What the person left in the editor."""
+
+    doc: Tagged_JSON
+    changed: bool
+
+
+class EditScreen(ModalScreen[Edited | None]):
+    """Dismisses with the edited document, or None when it was left without keeping."""
+
+    app: StudioApp
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("ctrl+s,f2", "keep", "Keep", show=False, priority=True),
+        Binding("escape", "leave", "Leave", show=False, priority=True),
+        Binding("ctrl+t", "toggle_text", "As text or JSON", show=False, priority=True),
+        Binding("ctrl+o", "external", "$EDITOR", show=False, priority=True),
+    ]
+    CSS = """
+    EditScreen > Vertical { width: 100%; max-width: 110; height: 100%; max-height: 36; margin: 1 2; padding: 0; }
+    EditScreen #edit-hint { height: 1; padding: 0 1; color: $quiet; }
+    EditScreen TextArea { height: 1fr; border: none; padding: 0 1; background: $surface; }
+    EditScreen TextArea:focus { border: none; }
+    EditScreen #edit-state { height: 1; padding: 0 1; }
+    """
+
+    def __init__(self, title: str, value: Value, hint: str = "", *, show_secrets: bool = False, doc: Tagged_JSON = None, has_doc: bool = False) -> None:
+        super().__init__()
+        self._title = title
+        self._hint = hint
+        mask = None if show_secrets else secrets.reason
+        self._doc = doc if has_doc else tagged.to_tagged(value, mask=mask, limit=LIMIT)
+        self._first = tagged.dumps(self._doc, indent=2)
+        self._is_text = isinstance(self._doc, str) and gate.clean(self._doc) == self._doc
+        self._as_text = False
+
+    def compose(self) -> ComposeResult:
+        with Vertical(classes="dialog"):
+            yield Static(self._hint, markup=False, id="edit-hint")
+            yield TextArea(id="editor", show_line_numbers=False, tab_behavior="indent", soft_wrap=True)
+            yield Static("", markup=False, id="edit-state")
+            items = [("ctrl+s", "keep"), ("esc", "leave"), ("ctrl+o", "$EDITOR")]
+            if self._is_text:
+                items.insert(2, ("ctrl+t", "text or JSON"))
+            yield KeyLine(items, id="edit-keys")
+
+    def on_mount(self) -> None:
+        self.query_one(Vertical).border_title = draw.text(self._title, "bold", 90)
+        area = self.query_one("#editor", TextArea)
+        if "json" in area.available_languages and len(self._first) < 50_000:
+            area.language = "json"
+        area.theme = "css"
+        area.load_text(self._first)
+        area.focus()
+        self._judge()
+
+    @property
+    def _area(self) -> TextArea:
+        return self.query_one("#editor", TextArea)
+
+    def _read(self) -> Tagged_JSON:
+        """The document in the editor. Raises PatchError with line and column."""
+        return self._area.text if self._as_text else tagged.loads(self._area.text)
+
+    @on(TextArea.Changed, "#editor")
+    def _judge(self) -> None:
+        state = self.query_one("#edit-state", Static)
+        try:
+            doc = self._read()
+        except PatchError as error:
+            state.update(Content.assemble(("✕ ", "$error bold"), (gate.line(error.message, 200), "$error")))
+            return
+        kind = "plain text" if self._as_text else _kind(doc)
+        if doc == self._doc and type(doc) is type(self._doc):
+            state.update(Content.styled(f"  {kind}, unchanged", "$faint"))
+        else:
+            state.update(Content.assemble(("✓ ", "$new bold"), (f"{kind}, changed", "$quiet")))
+
+    def action_keep(self) -> None:
+        try:
+            doc = self._read()
+        except PatchError as error:
+            self.app.complain(error, "Not valid yet")
+            return
+        same = tagged.dumps(doc) == tagged.dumps(self._doc)
+        self.dismiss(Edited(doc, not same))
+
+    def action_leave(self) -> None:
+        self.dismiss(None)
+
+    def action_toggle_text(self) -> None:
+        if not self._is_text:
+            return
+        try:
+            doc = self._read()
+        except PatchError as error:
+            self.app.complain(error, "Not valid yet")
+            return
+        if not self._as_text and not isinstance(doc, str):
+            self.app.tell("Only a text can be edited as text.")
+            return
+        self._as_text = not self._as_text
+        self._area.language = None if self._as_text or "json" not in self._area.available_languages else "json"
+        self._area.load_text(doc if self._as_text else tagged.dumps(doc, indent=2))
+
+    def action_external(self) -> None:
+        """Hand the text to $EDITOR and take it back."""
+        editor = os.environ.get("VISUAL") or os.environ.get("EDITOR")
+        if not editor:
+            self.app.tell("Set $EDITOR to use your own editor.")
+            return
+        with tempfile.TemporaryDirectory(prefix="studio-edit-") as folder:
+            path = os.path.join(folder, "value.txt" if self._as_text else "value.json")
+            with open(os.open(path, os.O_CREAT | os.O_WRONLY, 0o600), "w", encoding="utf-8") as file:
+                file.write(self._area.text)
+            with self.app.suspend():
+                subprocess.run([*shlex.split(editor), path], check=False)
+            with open(path, encoding="utf-8", errors="replace") as file:
+                self._area.load_text(file.read())
+        self.app.refresh()
+
+
+def _kind(doc: Tagged_JSON) -> str:
+    if isinstance(doc, dict):
+        name = doc.get("$type")
+        return gate.line(name.rsplit(".", 1)[-1], 40) if isinstance(name, str) else f"object with {len(doc)} keys"
+    if isinstance(doc, list):
+        return f"list of {len(doc)}"
+    names = {bool: "true or false", int: "whole number", float: "number with a point", str: "text", type(None): "null"}
+    return names.get(type(doc), type(doc).__name__)

@@ -1,0 +1,327 @@
+"""Run: the plan first, then the log as it streams, the questions it stops at, and how it ended."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from textual import events, on, work
+from textual.app import ComposeResult
+from textual.binding import Binding, BindingType
+from textual.containers import Horizontal, Vertical, VerticalScroll
+from textual.content import Content
+from textual.screen import ModalScreen
+from textual.widgets import Button, Checkbox, Input, Static
+
+from studio import tagged
+from studio.errors import PatchError, RunError, StudioError
+from studio.model import Address, GraphSpec, RunEvent, RunPlan, RunRequest
+from studio.tui import draw, runlog
+from studio.tui.keys import KeyLine
+from studio.tui.lines import Line, LineView
+from studio.tui.messages import Failed, JumpTo, PathSelected, PlanReady, RunSaid, RunStarted
+from studio.tui.moves import Question
+from studio.tui.panes.changes import question
+
+if TYPE_CHECKING:
+    from studio.runs import Run
+    from studio.session import Session
+    from studio.tui.app import StudioApp
+
+
+class RunScreen(ModalScreen[Address | None]):
+    """Plans, runs, asks. Dismisses with the head of what ran, or None when nothing ran. Leaving it does not stop the run."""
+
+    app: StudioApp
+    CSS_PATH = "run.tcss"
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("escape", "leave", "Leave", show=False),
+        Binding("ctrl+r", "run", "Run", show=False, priority=True),
+        Binding("ctrl+x", "cancel", "Cancel the run", show=False, priority=True),
+        Binding("x", "cancel", "Cancel the run", show=False),
+        Binding("b", "compare", "Compare", show=False),
+    ]
+
+    def __init__(
+        self, session: Session, address: Address, *, origin: Address | None = None, start: bool = False, questions: tuple[Question, ...] = ()
+    ) -> None:
+        super().__init__()
+        self.session = session
+        self.address = address
+        self.origin = origin
+        self.questions = questions
+        self.graph: str | None = None
+        self.plan: RunPlan | None = None
+        self.running: Run | None = None
+        self.head: Address | None = None
+        self.status = "planning"
+        self._start = start
+        self._log_count = 0
+
+    def compose(self) -> ComposeResult:
+        with Vertical(id="run-box", classes="dialog"):
+            with Horizontal(id="run-body"):
+                yield LineView(id="plan")
+                yield LineView(id="log", follow=True)
+            with VerticalScroll(id="ask"):
+                yield Static("", markup=False, id="asked")
+            yield Input(placeholder="the graph: a name in langgraph.json, module:attribute or path.py:attribute", id="graph", classes="flat")
+            yield Checkbox("", id="trust", compact=True)
+            with Horizontal(id="run-buttons"):
+                yield Button("Run", variant="primary", id="run-start", disabled=True)
+                yield Button("Cancel run", id="run-cancel", classes="-error")
+                yield Button("Compare branches", variant="primary", id="run-compare")
+                yield Button("Close", id="run-close")
+            yield KeyLine(id="run-keys")
+
+    def on_mount(self) -> None:
+        for name in ("#graph", "#trust", "#ask", "#run-cancel", "#run-compare"):
+            self.query_one(name).display = False
+        self.query_one("#plan").border_title = Content("Plan")
+        self.query_one("#log").border_title = Content("Log")
+        self.query_one("#log").display = False
+        self.query_one("#plan", LineView).show([Line(draw.own("Loading your graph to see what would run …", "$quiet"), 1)])
+        self._say("planning")
+        if self.questions:
+            self.show_questions(self.questions)
+        self.load_plan(self.request())
+
+    def on_resize(self, event: events.Resize) -> None:
+        self.set_class(event.size.width < 100, "narrow")
+
+    def _say(self, status: str) -> None:
+        self.status = status
+        words, style = runlog.STATUS.get(status, (status, "$quiet"))
+        row = self._row_title()
+        self.query_one("#run-box").border_title = Content.assemble(("Run from ", ""), (row, "bold"), ("  ", ""), (words, f"bold {style}"))
+        going = status == "running"
+        ended = status in ("done", "failed", "cancelled")
+        self.query_one("#run-cancel").display = going
+        self.query_one("#run-start").display = status in ("planning", "planned", "no-plan")
+        self.query_one("#run-compare").display = ended and self.origin is not None and self.head is not None
+        self.query_one("#run-close", Button).label = "Leave it running" if going else "Close"
+        items = {
+            "planned": [("ctrl+r", "run"), ("esc", "close")],
+            "running": [("ctrl+x", "cancel the run"), ("esc", "leave it running")],
+            "paused": [("enter", "answer"), ("esc", "answer later")],
+        }.get(status, [("b", "compare branches")] if ended and self.origin else [])
+        self.query_one("#run-keys", KeyLine).say("", [*items, *([] if status in ("planned", "running", "paused") else [("esc", "close")])])
+
+    def _row_title(self) -> str:
+        try:
+            row = self.session.tree(self.address.thread_id).row(self.address)
+            return f"{draw.number(row)} {draw.title(row, 40)}"
+        except (StudioError, LookupError):
+            return draw.number(None, self.address)
+
+    # ------------------------------------------------------------------ the plan
+
+    def request(self) -> RunRequest:
+        """What is asked for now."""
+        trust = bool(self.query("#trust")) and self.query_one("#trust", Checkbox).value
+        return RunRequest(self.address, graph=GraphSpec(self.graph), trust_types=trust)
+
+    @work(thread=True, exclusive=True, group="plan", exit_on_error=False)
+    def load_plan(self, request: RunRequest) -> None:
+        try:
+            self.post_message(PlanReady(self.session.plan(request)))
+        except StudioError as error:
+            self.post_message(Failed(error, "plan"))
+
+    def on_plan_ready(self, event: PlanReady) -> None:
+        self.plan = event.plan
+        self.query_one("#graph").display = False
+        self.query_one("#plan", LineView).show(runlog.plan_lines(event.plan))
+        box = self.query_one("#trust", Checkbox)
+        box.display = event.plan.needs_trust
+        if event.plan.needs_trust:
+            unsafe = [use for use in event.plan.types if not use.safe]
+            box.label = Content(f"Import {len(unsafe)} stored type{'s' if len(unsafe) != 1 else ''} of yours that LangGraph does not know as safe")
+        button = self.query_one("#run-start", Button)
+        button.disabled = False
+        self._say("paused" if self.questions else "planned")
+        if self.questions:
+            self._focus_answer()
+            return
+        if self._start and event.plan.one_click:
+            self.action_run()
+        else:
+            button.focus()
+
+    def on_failed(self, event: Failed) -> None:
+        error = event.error
+        if event.what != "plan":
+            self._say("no-plan")
+            self.app.complain(error, event.what)
+            return
+        self.query_one("#plan", LineView).show(runlog.refusal_lines(error))
+        self._say("no-plan")
+        self.query_one("#run-start", Button).label = "Look again"
+        self.query_one("#run-start", Button).disabled = False
+        if isinstance(error, RunError) or error.candidates:
+            box = self.query_one("#graph", Input)
+            box.display = True
+            if error.candidates and not box.value:
+                box.value = error.candidates[0]
+            box.focus()
+
+    @on(Input.Submitted, "#graph")
+    def graph_given(self, event: Input.Submitted) -> None:
+        event.stop()
+        self._plan_again()
+
+    def _plan_again(self) -> None:
+        self.graph = self.query_one("#graph", Input).value.strip() or None
+        self.query_one("#run-start", Button).label = "Run"
+        self.query_one("#run-start", Button).disabled = True
+        self.query_one("#plan", LineView).show([Line(draw.own("Loading your graph …", "$quiet"), 1)])
+        self.load_plan(self.request())
+
+    # ------------------------------------------------------------------ running
+
+    def action_run(self) -> None:
+        if self.status == "no-plan" and self.plan is None:
+            self._plan_again()
+        elif self.status in ("planned", "no-plan"):
+            self._go(self.request())
+
+    def _go(self, request: RunRequest) -> None:
+        self._say("running")
+        self.query_one("#log").display = True
+        self.query_one("#ask").display = False
+        self.query_one("#trust").display = False
+        self.query_one("#run-close").focus()
+        self.start_run(request)
+
+    @work(thread=True, exclusive=True, group="run", exit_on_error=False)
+    def start_run(self, request: RunRequest) -> None:
+        try:
+            run = self.session.run(request, lambda event: self._heard(event))
+        except StudioError as error:
+            self.post_message(Failed(error, "The run did not start"))
+            return
+        self.post_message(RunStarted(run))
+
+    def _heard(self, event: RunEvent) -> None:
+        """Called on the run's own thread."""
+        self.post_message(RunSaid(event))
+
+    def on_run_started(self, event: RunStarted) -> None:
+        self.running = event.run
+
+    def on_run_said(self, event: RunSaid) -> None:
+        said = event.event
+        lines = runlog.event_lines(said)
+        if lines:
+            self.query_one("#log", LineView).extend(lines)
+            self._log_count += len(lines)
+        if said.event == "end":
+            self._ended(dict(said.data))
+
+    def _ended(self, end: dict[str, Any]) -> None:
+        head = end.get("head")
+        if isinstance(head, dict) and isinstance(head.get("checkpoint_id"), str):
+            self.head = Address(str(head.get("thread_id", self.address.thread_id)), str(head.get("checkpoint_ns", "")), head["checkpoint_id"])
+        status = str(end.get("status", "failed"))
+        self._say(status)
+        if status == "paused":
+            self.ask_from(end)
+        elif self.query_one("#run-compare").display:
+            self.query_one("#run-compare").focus()
+        else:
+            self.query_one("#run-close").focus()
+
+    def ask_from(self, end: dict[str, Any]) -> None:
+        """Show the questions that the run stopped at."""
+        raw = end.get("interrupts")
+        found = tuple(
+            Question(one.get("id") if isinstance(one.get("id"), str) else None, one.get("value"))
+            for one in (raw if isinstance(raw, list) else ()) if isinstance(one, dict)
+        )
+        self.show_questions(found)
+        self._focus_answer()
+
+    def show_questions(self, found: tuple[Question, ...]) -> None:
+        """A form: one field per question."""
+        self.questions = found
+        area = self.query_one("#ask", VerticalScroll)
+        area.display = bool(found)
+        area.query(".answer").remove()
+        self.query_one("#asked", Static).update(
+            draw.own(f"It stopped for {'an answer' if len(found) == 1 else f'{len(found)} answers'}. JSON or plain text; enter sends.", "$wait")
+        )
+        for index, one in enumerate(found):
+            words = Content.styled("■ ", "$wait") + draw.text(question(one.value), "bold", 600)
+            area.mount(Static(words, classes="answer question", markup=False))
+            area.mount(Input(placeholder="yes", classes="answer flat", id=f"answer-{index}"))
+
+    def _focus_answer(self) -> None:
+        def focus() -> None:
+            boxes = self.query("#ask Input")
+            if boxes:
+                boxes.first(Input).focus()
+
+        self.call_after_refresh(focus)
+
+    @on(Input.Submitted, ".answer")
+    def answered(self, event: Input.Submitted) -> None:
+        event.stop()
+        boxes = list(self.query("#ask Input").results(Input))
+        empty = next((box for box in boxes if not box.value.strip()), None)
+        if empty is not None:
+            empty.focus()
+            return
+        answers = [parse_answer(box.value) for box in boxes]
+        start = self.head or self.address
+        base = replace(self.request(), address=start)
+        if len(answers) == 1:
+            request = replace(base, resume=answers[0], has_resume=True)
+        else:
+            request = replace(base, answers={one.id or "": answer for one, answer in zip(self.questions, answers, strict=True)})
+        self._go(request)
+
+    def action_cancel(self) -> None:
+        if self.running is not None and self.status == "running":
+            self.stop_run(self.running)
+
+    @work(thread=True, group="cancel", exit_on_error=False)
+    def stop_run(self, run: Run) -> None:
+        run.cancel()
+
+    @on(Button.Pressed)
+    def pressed(self, event: Button.Pressed) -> None:
+        event.stop()
+        {
+            "run-start": self.action_run, "run-cancel": self.action_cancel, "run-compare": self.action_compare, "run-close": self.action_leave,
+        }[event.button.id or ""]()
+
+    # ------------------------------------------------------------------ afterwards
+
+    def action_compare(self) -> None:
+        if self.head is None or self.origin is None or self.status == "running":
+            return
+        from studio.tui.screens.compare import CompareScreen
+
+        self.app.push_screen(CompareScreen(self.session, self.origin, self.head), self._compared)
+
+    def _compared(self, go: Address | None) -> None:
+        if go is not None:
+            self.dismiss(go)
+
+    def on_jump_to(self, event: JumpTo) -> None:
+        event.stop()
+        self.dismiss(event.address)
+
+    def on_path_selected(self, event: PathSelected) -> None:
+        event.stop()
+
+    def action_leave(self) -> None:
+        self.dismiss(self.head or (self.address if self.running is not None else None))
+
+
+def parse_answer(text: str) -> Any:
+    """An answer as JSON where it is JSON, else as the text itself."""
+    try:
+        return tagged.loads(text)
+    except PatchError:
+        return text

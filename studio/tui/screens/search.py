@@ -1,0 +1,163 @@
+"""Search: where a text occurs in the values of this thread, then of the whole file; enter goes there."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, ClassVar
+
+from textual import on, work
+from textual.app import ComposeResult
+from textual.binding import Binding, BindingType
+from textual.containers import Vertical
+from textual.content import Content
+from textual.screen import ModalScreen
+from textual.timer import Timer
+from textual.widgets import Input
+from textual.worker import get_current_worker
+
+from studio.errors import StudioError
+from studio.model import Address, Hit
+from studio.render import gate
+from studio.tui import draw
+from studio.tui.keys import KeyLine
+from studio.tui.messages import Failed, HitsFound
+from studio.tui.rows import RowView
+
+if TYPE_CHECKING:
+    from studio.session import Session
+    from studio.tui.app import StudioApp
+
+BATCH = 10
+SETTLE = 0.25
+
+
+class HitList(RowView):
+    """Two lines per hit: where, and the words around it."""
+
+    row_height = 2
+
+    def __init__(self, *, id: str | None = None) -> None:
+        super().__init__(id=id)
+        self.hits: Sequence[Hit] = ()
+        self.thread_id: str | None = None
+        self.text = ""
+
+    @property
+    def row_count(self) -> int:
+        return len(self.hits)
+
+    def draw_row(self, index: int, width: int, here: bool) -> list[Content]:
+        hit = self.hits[index]
+        bar = Content.styled("▌ " if here else "  ", "$primary bold")
+        number = f"#{hit.number}" if hit.number and hit.number.isdigit() else hit.number or "…"
+        place = Content.assemble((f"{number:<5} ", "bold"), (gate.line(hit.path, 80), "$quiet"))
+        if hit.address.thread_id != self.thread_id:
+            place = place + draw.own("  in ", "$faint") + draw.text(hit.address.thread_id, "$lane-sub", 40)
+        return [bar + place, bar + Content("      ") + marked(gate.line(hit.excerpt, max(20, width - 10)), self.text)]
+
+
+def marked(excerpt: str, text: str) -> Content:
+    """An excerpt with the searched text made visible."""
+    content = Content(excerpt)
+    low, wanted = excerpt.lower(), gate.line(text).lower()
+    at = low.find(wanted) if wanted and len(low) == len(excerpt) else -1
+    while at >= 0:
+        content = content.stylize("bold $new on $new-ground", at, at + len(wanted))
+        at = low.find(wanted, at + len(wanted))
+    return content
+
+
+class SearchScreen(ModalScreen[Address | None]):
+    """Type, look, go; dismisses with the checkpoint of the chosen hit."""
+
+    app: StudioApp
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("escape", "leave", "Back", show=False),
+        Binding("down", "list_move(1)", "Next", show=False),
+        Binding("up", "list_move(-1)", "Previous", show=False),
+    ]
+    CSS = """
+    SearchScreen > Vertical { width: 100%; max-width: 120; height: 100%; max-height: 40; margin: 1 2; padding: 0; }
+    SearchScreen Input { margin: 1 1; background: $panel; }
+    SearchScreen HitList { height: 1fr; }
+    """
+
+    def __init__(self, session: Session, thread_id: str | None) -> None:
+        super().__init__()
+        self.session = session
+        self.thread_id = thread_id
+        self._timer: Timer | None = None
+        self._hits: list[Hit] = []
+
+    def compose(self) -> ComposeResult:
+        with Vertical(classes="dialog"):
+            yield Input(placeholder="A text in any value: a name, an amount, a tool call …", id="search-text", classes="flat")
+            yield HitList(id="hits")
+            yield KeyLine([("↑↓", "move"), ("enter", "go there"), ("esc", "back")], id="search-keys")
+
+    def on_mount(self) -> None:
+        self.query_one(Vertical).border_title = Content("Search every state")
+        self.query_one("#hits", HitList).thread_id = self.thread_id
+        self.query_one("#search-text").focus()
+
+    @on(Input.Changed, "#search-text")
+    def text_changed(self, event: Input.Changed) -> None:
+        if self._timer is not None:
+            self._timer.stop()
+        text = event.value
+        self._timer = self.set_timer(SETTLE, lambda: self.look(text))
+
+    def look(self, text: str) -> None:
+        """Start looking for another text."""
+        self.workers.cancel_group(self, "search")
+        self._hits = []
+        view = self.query_one("#hits", HitList)
+        view.hits, view.text = (), text
+        view.rows_changed()
+        self.query_one("#search-keys", KeyLine).say("looking …" if text.strip() else "")
+        if text.strip():
+            self.search(text)
+
+    @work(thread=True, exclusive=True, group="search", exit_on_error=False)
+    def search(self, text: str) -> None:
+        worker = get_current_worker()
+        batch: list[Hit] = []
+        try:
+            for hit in self.session.search(text, self.thread_id):
+                if worker.is_cancelled:
+                    return
+                batch.append(hit)
+                if len(batch) >= BATCH:
+                    self.post_message(HitsFound(text, tuple(batch), False))
+                    batch = []
+        except StudioError as error:
+            self.post_message(Failed(error, "Cannot search"))
+        self.post_message(HitsFound(text, tuple(batch), True))
+
+    def on_hits_found(self, event: HitsFound) -> None:
+        view = self.query_one("#hits", HitList)
+        if event.text != view.text:
+            return
+        self._hits.extend(event.hits)
+        view.hits = tuple(self._hits)
+        view.rows_changed()
+        words = f"{len(self._hits):,} found" if self._hits else "nothing found"
+        self.query_one("#search-keys", KeyLine).say(words if event.finished else words + " so far …")
+
+    def on_failed(self, event: Failed) -> None:
+        self.app.complain(event.error, event.what)
+
+    @on(Input.Submitted, "#search-text")
+    @on(RowView.Chosen, "#hits")
+    def choose(self) -> None:
+        view = self.query_one("#hits", HitList)
+        if view.hits:
+            self.dismiss(view.hits[view.cursor].address)
+        elif self.query_one("#search-text", Input).value.strip():
+            self.look(self.query_one("#search-text", Input).value)
+
+    def action_list_move(self, by: int) -> None:
+        self.query_one("#hits", HitList).action_move(by)
+
+    def action_leave(self) -> None:
+        self.dismiss(None)
