@@ -61,7 +61,8 @@ class Lanes:
             else:
                 segment.lane = self.width
                 self.width += 1
-            heappush(busy, (segment.end, segment.lane))
+            if segment.lane:  # lane 0 is the first branch's alone, so that it stays the spine of the picture
+                heappush(busy, (segment.end, segment.lane))
         self._last_on_lane = {}
         for index, segment in enumerate(self.segments):
             held = self._last_on_lane.get(segment.lane)

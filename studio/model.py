@@ -120,7 +120,7 @@ class Author:
     node: str | None
     task_id: str | None
     basis: Basis
-    """`writes`: a stored write says so; `versions`: inferred from version numbers; `source`: an input or an edit; `none`: not known."""
+    """`writes`: a stored write says so; `versions`: inferred from versions; `source`: an input or an edit; `none`: not known."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -311,7 +311,7 @@ class GraphSpec:
 
 @dataclass(frozen=True, slots=True)
 class ForkRequest:
-    """What a person asks for when forking. Exactly one act: copy (nothing else given), `patch` and/or `goto`, or `as_node` + `update`."""
+    """What a person asks for: a copy (nothing else given), `patch` and/or `goto`, or `is_update` with `as_node` and `update`."""
 
     address: Address
     patch: Patch = field(default_factory=Patch)

@@ -1,4 +1,7 @@
-"""How checkpoint namespaces are written (facts 3.2): `node:task_id`, nested with `|`, `|1` for a second call, `node` when persistent."""
+"""How checkpoint namespaces are written (facts 3.2): `node:task_id`, nested with `|`, `|1` for a second call.
+
+A persistent subgraph has the stable name `node`, without a task id.
+"""
 
 from __future__ import annotations
 

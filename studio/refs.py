@@ -10,7 +10,8 @@ from studio.model import Address
 from studio.times import parse
 
 if TYPE_CHECKING:
-    from studio.tree import CheckpointTree, Key
+    from studio.growth import Key
+    from studio.tree import CheckpointTree
 
 
 def resolve(tree: CheckpointTree, ref: str, ns: str | None = None) -> Address:
@@ -34,8 +35,10 @@ def resolve(tree: CheckpointTree, ref: str, ns: str | None = None) -> Address:
         )
     shown = [f"#{tree.number(Address(tree.thread_id, *key))} {key[1]}" for key in keys[:12]]
     raise RefError(
-        f"{ref!r} fits {len(keys)} checkpoints: {', '.join(shown)}", "give the number, more of the id, or --ns",
-        "ambiguous-ref", candidates=tuple(shown),
+        f"{ref!r} fits {len(keys)} checkpoints: {', '.join(shown)}",
+        "give the number, more of the id, or --ns",
+        "ambiguous-ref",
+        candidates=tuple(shown),
     )
 
 

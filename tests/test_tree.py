@@ -13,7 +13,9 @@ from studio.model import Address, Checkpoint, Origin
 from studio.tree import CheckpointTree
 
 
-def header(name: str, parent: str | None = None, ns: str = "", at: int = 0, origin: Origin = "base", source: str = "loop") -> Checkpoint:
+def header(
+    name: str, parent: str | None = None, ns: str = "", at: int = 0, origin: Origin = "base", source: str = "loop"
+) -> Checkpoint:
     stamp = f"2026-03-14T{at // 3600:02d}:{at // 60 % 60:02d}:{at % 60:02d}+00:00"
     return Checkpoint(Address("t", ns, name), parent, at, source, stamp, 10, origin)
 
@@ -129,12 +131,23 @@ def test_subgraph_rows_stand_below_the_row_that_called_them() -> None:
     tree = CheckpointTree("t")
     tree.facts.callers["task-1"] = ("", "b")
     tree.facts.callers["task-2"] = ("node:task-1", "n")
-    tree.extend([
-        header("a", at=1), header("b", "a", at=2), header("m", ns="node:task-1", at=3), header("n", "m", ns="node:task-1", at=4),
-        header("deep", ns="node:task-1|inner:task-2", at=5), header("c", "b", at=6),
-    ])
+    tree.extend(
+        [
+            header("a", at=1),
+            header("b", "a", at=2),
+            header("m", ns="node:task-1", at=3),
+            header("n", "m", ns="node:task-1", at=4),
+            header("deep", ns="node:task-1|inner:task-2", at=5),
+            header("c", "b", at=6),
+        ]
+    )
     assert [(row.checkpoint.checkpoint_id, row.number, row.depth) for row in tree.rows()] == [
-        ("a", "0", 0), ("b", "1", 0), ("m", "1.1", 1), ("n", "1.2", 1), ("deep", "1.2.1", 2), ("c", "2", 0),
+        ("a", "0", 0),
+        ("b", "1", 0),
+        ("m", "1.1", 1),
+        ("n", "1.2", 1),
+        ("deep", "1.2.1", 2),
+        ("c", "2", 0),
     ]
     assert tree.resolve("1.2.1") == Address("t", "node:task-1|inner:task-2", "deep")
 
@@ -142,7 +155,14 @@ def test_subgraph_rows_stand_below_the_row_that_called_them() -> None:
 def test_a_reference_is_an_id_a_number_a_word_or_part_of_an_id() -> None:
     tree = tree_of(header("1abc0001", at=1), header("1abc0002", "1abc0001", at=2), header("2def0003", "1abc0002", at=3))
     last, first = Address("t", "", "2def0003"), Address("t", "", "1abc0001")
-    assert tree.resolve("2def0003") == tree.resolve("2") == tree.resolve("#2") == tree.resolve("head") == tree.resolve("def0") == last
+    assert (
+        tree.resolve("2def0003")
+        == tree.resolve("2")
+        == tree.resolve("#2")
+        == tree.resolve("head")
+        == tree.resolve("def0")
+        == last
+    )
     assert tree.resolve("head~2") == tree.resolve("root") == tree.resolve("at:2026-03-14T00:00:01.5") == first
     with pytest.raises(RefError) as ambiguous:
         tree.resolve("1abc")
@@ -163,9 +183,13 @@ def test_a_long_chain_is_built_without_recursion() -> None:
     assert time.perf_counter() - started < 30  # a bound against quadratic growth, not a benchmark
 
 
-@given(st.permutations(range(14)), st.lists(st.integers(-1, 13), min_size=14, max_size=14), st.lists(st.integers(1, 13), max_size=6))
+@given(
+    st.permutations(range(14)), st.lists(st.integers(-1, 13), min_size=14, max_size=14), st.lists(st.integers(1, 13), max_size=6)
+)
 @settings(max_examples=300, deadline=None)
-def test_rows_that_arrive_in_any_order_with_any_links_are_each_shown_once(order: list[int], links: list[int], cuts: list[int]) -> None:
+def test_rows_that_arrive_in_any_order_with_any_links_are_each_shown_once(
+    order: list[int], links: list[int], cuts: list[int]
+) -> None:
     headers = [header(f"cp-{i:02d}", f"cp-{links[i]:02d}" if links[i] >= 0 else None, at=i) for i in order]
     tree = CheckpointTree("t")
     edges = [0, *sorted(set(cuts)), len(headers)]

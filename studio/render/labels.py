@@ -3,16 +3,27 @@
 from __future__ import annotations
 
 import json
+
 from studio.model import Address, Row, TaskStatus
 from studio.times import parse
 
 STATUS_WORDS = {
-    "ran": "ran", "answered": "answered", "done": "done", "ready": "ready to run", "paused": "waiting for an answer", "failed": "failed",
-    "unknown": "not known", None: "not known",
+    "ran": "ran",
+    "answered": "answered",
+    "done": "done",
+    "ready": "ready to run",
+    "paused": "waiting for an answer",
+    "failed": "failed",
+    "unknown": "not known",
+    None: "not known",
 }
 STATUS_SHAPES = {"ran": "●", "answered": "■", "done": "●", "ready": "●", "paused": "■", "failed": "✕", "unknown": "◌", None: "●"}
 TASK_WORDS: dict[TaskStatus, str] = {
-    "done": "finished", "failed": "failed", "paused": "waiting", "pending": "not run yet", "unknown": "not known",
+    "done": "finished",
+    "failed": "failed",
+    "paused": "waiting",
+    "pending": "not run yet",
+    "unknown": "not known",
 }
 SOURCE_WORDS = {"input": "input", "loop": "superstep", "update": "edited by update_state", "fork": "fork"}
 
@@ -72,7 +83,11 @@ def python_snippet(address: Address, path: str, fork_hint: bool = True) -> str:
     config = json.dumps(
         {"thread_id": address.thread_id, "checkpoint_ns": address.checkpoint_ns, "checkpoint_id": address.checkpoint_id}, indent=4
     ).replace("\n", "\n    ")
-    update = '\n# new_config = graph.update_state(config, {"channel": "value"}, as_node="node")\n# graph.invoke(None, new_config)' if fork_hint else ""
+    update = (
+        '\n# new_config = graph.update_state(config, {"channel": "value"}, as_node="node")\n# graph.invoke(None, new_config)'
+        if fork_hint
+        else ""
+    )
     return f"""import sqlite3
 
 from langgraph.checkpoint.sqlite import SqliteSaver
@@ -85,7 +100,9 @@ print(graph.get_state(config))
 """
 
 
-def pytest_snippet(address: Address, path: str, next_nodes: tuple[str | None, ...] | None, graph: str = "your_module:graph") -> str:
+def pytest_snippet(
+    address: Address, path: str, next_nodes: tuple[str | None, ...] | None, graph: str = "your_module:graph"
+) -> str:
     """A pytest skeleton that replays this checkpoint on a private copy of the file."""
     module, _, attribute = graph.partition(":")
     nodes = ", ".join(name or "?" for name in next_nodes or ()) or "nothing"

@@ -11,13 +11,15 @@ from studio.render.gate import clean, line
 from studio.value import MapValue, Opaque, Tagged
 
 MASK = "••••••••"
-_ROLES = {
-    "human": "user", "HumanMessage": "user", "HumanMessageChunk": "user", "user": "user",
-    "ai": "assistant", "AIMessage": "assistant", "AIMessageChunk": "assistant", "assistant": "assistant",
-    "system": "system", "SystemMessage": "system", "developer": "system",
-    "tool": "tool", "ToolMessage": "tool", "FunctionMessage": "tool", "function": "tool",
-    "RemoveMessage": "remove", "remove": "remove", "ChatMessage": "chat", "chat": "chat",
+_NAMES_OF_ROLES = {
+    "user": "human HumanMessage HumanMessageChunk user",
+    "assistant": "ai AIMessage AIMessageChunk assistant",
+    "system": "system SystemMessage developer",
+    "tool": "tool ToolMessage FunctionMessage function",
+    "remove": "RemoveMessage remove",
+    "chat": "ChatMessage chat",
 }
+_ROLES = {name: role for role, names in _NAMES_OF_ROLES.items() for name in names.split()}
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,7 +31,7 @@ class ToolCall:
 
 @dataclass(frozen=True, slots=True)
 class MessageView:
-    """A chat message: `role` is user, assistant, system, tool, remove or chat; `text` is raw (a front end passes it through the gate)."""
+    """A chat message: `role` is user, assistant, system, tool, remove or chat; `text` is raw, not yet gated."""
 
     role: str
     id: str | None
@@ -130,21 +132,23 @@ def _summary(value: Value, room: int, depth: int, show_secrets: bool) -> str:
     if isinstance(value, Tagged):
         return _tagged_summary(value, room, depth, show_secrets)
     if isinstance(value, list):
-        return _collection("[", "]", [(None, item) for item in value[:12]], len(value), room, depth, show_secrets)
+        return _collection("[]", [(None, item) for item in value[:12]], len(value), room, depth, show_secrets)
     if isinstance(value, dict):
-        return _collection("{", "}", list(value.items())[:12], len(value), room, depth, show_secrets)
+        return _collection("{}", list(value.items())[:12], len(value), room, depth, show_secrets)
     if isinstance(value, MapValue):
         pairs = [(_summary(k, 20, depth + 1, show_secrets), v) for k, v in value.pairs[:12]]
-        return _collection("{", "}", pairs, len(value.pairs), room, depth, show_secrets)
+        return _collection("{}", pairs, len(value.pairs), room, depth, show_secrets)
     return f"⟨{type(value).__name__}⟩"
 
 
-def _collection(opening: str, closing: str, items: list[tuple[Any, Value]], size: int, room: int, depth: int, show_secrets: bool) -> str:
+def _collection(brackets: str, items: list[tuple[Any, Value]], size: int, room: int, depth: int, show_secrets: bool) -> str:
+    opening, closing = brackets[0], brackets[1]
     if not size:
         return opening + closing
     if depth >= 3 or room < 12:
         return f"{opening}{size:,} item{'s' if size != 1 else ''}{closing}"
-    parts, used = [], 2
+    parts: list[str] = []
+    used = 2
     for name, item in items:
         masked = not show_secrets and secrets.reason(name if isinstance(name, str) else None, item)
         text = MASK if masked else _summary(item, max(8, room - used), depth + 1, show_secrets)
@@ -160,9 +164,11 @@ def _collection(opening: str, closing: str, items: list[tuple[Any, Value]], size
 def _tagged_summary(value: Tagged, room: int, depth: int, show_secrets: bool) -> str:
     name = value.name
     if value.kind == "fields":
-        return name + _collection("(", ")", list(value.fields.items())[:12], len(value.fields), room - len(name), depth, show_secrets)
+        shown = list(value.fields.items())[:12]
+        return name + _collection("()", shown, len(value.fields), room - len(name), depth, show_secrets)
     if value.kind == "items":
-        return name + _collection("{", "}", [(None, item) for item in value.items[:12]], len(value.items), room - len(name), depth, show_secrets)
+        items = [(None, item) for item in value.items[:12]]
+        return name + _collection("{}", items, len(value.items), room - len(name), depth, show_secrets)
     if value.kind == "array":
         payload = value.payload
         if isinstance(payload, list) and len(payload) >= 2:
@@ -176,7 +182,7 @@ def _tagged_summary(value: Tagged, room: int, depth: int, show_secrets: bool) ->
         if len(args) == 1 and isinstance(args[0], (str, int, float)) and not isinstance(args[0], bool):
             inner = args[0] if isinstance(args[0], str) else number(args[0])
             return f"{inner} {name}" if name in _BARE else f"{name}({_summary(args[0], room, depth + 1, show_secrets)})"
-        return name + _collection("(", ")", [(None, item) for item in args[:12]], len(args), room - len(name), depth, show_secrets)
+        return name + _collection("()", [(None, item) for item in args[:12]], len(args), room - len(name), depth, show_secrets)
     return f"⟨{name or 'extension ' + str(value.code)}⟩"
 
 
@@ -190,4 +196,4 @@ def number(value: float) -> str:
 
 def full_text(value: Value) -> str:
     """A stored text as it may be shown in full, gated, newlines kept."""
-    return clean(value if isinstance(value, str) else str(value))
+    return clean(str(value))

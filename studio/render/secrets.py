@@ -12,13 +12,14 @@ from typing import Any
 from studio.value import Tagged
 
 _NAME = re.compile(
-    r"(?:^|[_\-. ])(?:api[_\-]?keys?|access[_\-]?keys?|secret[_\-]?keys?|private[_\-]?keys?|auth[_\-]?tokens?|access[_\-]?tokens?|"
-    r"refresh[_\-]?tokens?|id[_\-]?tokens?|session[_\-]?tokens?|bearer|authorization|proxy[_\-]authorization|passwords?|passwd|passphrase|pwd|secrets?|"
-    r"client[_\-]?secret|credentials?|cookies?|set[_\-]cookie|tokens?)$",
+    r"(?:^|[_\-. ])(?:(?:api|access|secret|private)[_\-]?keys?|(?:auth|access|refresh|id|session)[_\-]?tokens?|tokens?|bearer|"
+    r"(?:proxy[_\-])?authorization|passwords?|passwd|passphrase|pwd|secrets?|client[_\-]?secret|credentials?|(?:set[_\-])?cookies?)$",
     re.IGNORECASE,
 )
 _CAMEL = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
-_COUNT_NAMES = re.compile(r"(?:max|min|total|input|output|prompt|completion|num|count|cached|reasoning|audio|context|used)[_\-]?tokens?$", re.IGNORECASE)
+_COUNT_NAMES = re.compile(
+    r"(?:max|min|total|input|output|prompt|completion|num|count|cached|reasoning|audio|context|used)[_\-]?tokens?$", re.IGNORECASE
+)
 _SHAPES = (
     re.compile(r"\bsk-(?:[A-Za-z]+-)*[A-Za-z0-9_\-]{16,}"),
     re.compile(r"\b(?:AKIA|ASIA)[A-Z0-9]{16}\b"),

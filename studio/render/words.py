@@ -33,9 +33,9 @@ def word_diff(before: str, after: str, seconds: float = 0.5) -> list[tuple[Op, s
     out: list[tuple[Op, str]] = []
     for op, text in [("=", before[:start]), *parts, ("=", before[len(before) - end :] if end else "")]:
         if text and out and out[-1][0] == op:
-            out[-1] = (op, out[-1][1] + text)  # type: ignore[assignment]
+            out[-1] = (op, out[-1][1] + text)
         elif text:
-            out.append((op, text))  # type: ignore[arg-type]
+            out.append((op, text))
     return out
 
 
@@ -50,7 +50,7 @@ def _diff_units(before: list[str], after: list[str], seconds: float) -> list[tup
         codes.setdefault(unit, len(codes))
     if len(codes) > _UNITS:
         return None
-    letters = {unit: chr(code + 0x4E00 if code + 0x4E00 < 0xD800 else code - (0xD800 - 0x4E00) + 0x10000) for unit, code in codes.items()}
+    letters = {unit: chr(code + 0x4E00 if code < 0x8A00 else code - 0x8A00 + 0x10000) for unit, code in codes.items()}
     names = {letter: unit for unit, letter in letters.items()}
     left, right = "".join(letters[u] for u in before), "".join(letters[u] for u in after)
     try:

@@ -1,0 +1,69 @@
+"""Changes between two checkpoints, each with its author where the file tells."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from studio.diff import diff
+from studio.errors import RefError
+from studio.model import Address, Author, Change, Comparison, State
+
+if TYPE_CHECKING:
+    from studio.session import Session
+
+STEPS_BACK = 40
+"""How far a diff over several supersteps is traced step by step to name its authors."""
+
+
+def compare(session: Session, after: Address, before: Address | None = None, *, origin: bool = False) -> Comparison:
+    """Changes over state values from `before` to `after`.
+
+    Default base: the stored parent, None for a root; with `origin`, the checkpoint that a fork was made from. Raises RefError
+    when a checkpoint is not there, or when `origin` is asked of a checkpoint that is no fork.
+    """
+    tree = session.tree(after.thread_id)
+    state = session.state(after)
+    if before is None:
+        if origin:
+            before = tree.origin(after)
+            if before is None:
+                raise RefError(
+                    f"#{tree.number(after)} is no fork with a known origin", "leave --origin out to compare with the parent"
+                )
+        else:
+            before = tree.parent(after)
+    base = session.state(before) if before is not None else None
+    changes = diff(base.values if base is not None else None, state.values)
+    parent = tree.parent(after)
+    if before == parent:
+        named: Sequence[Change] = session.explainer.with_authors(base, state, changes)
+    elif before is not None and tree.origin(after) == before:
+        named = [replace(change, authors=(Author(None, None, "source"),)) for change in changes]
+    elif before is not None and before.thread_id == after.thread_id:
+        named = _traced(session, before, after, changes)
+    else:
+        named = [replace(change, authors=(Author(None, None, "none"),)) for change in changes]
+    unsure = [*(base.problems if base is not None else ()), *state.problems]
+    return Comparison(base.checkpoint if base is not None else None, state.checkpoint, tuple(named), tuple(dict.fromkeys(unsure)))
+
+
+def _traced(session: Session, before: Address, after: Address, changes: Sequence[Change]) -> list[Change]:
+    """Authors for a diff over several supersteps: who last changed that channel on the way from `before` to `after`."""
+    unknown = (Author(None, None, "none"),)
+    branch = session.tree(after.thread_id).branch(after)
+    if before not in branch or len(branch) - branch.index(before) > STEPS_BACK:
+        return [replace(change, authors=unknown) for change in changes]
+    authors: dict[str, dict[Author, None]] = {}
+    exact: dict[str, tuple[Author, ...]] = {}
+    previous: State = session.state(before)
+    for address in branch[branch.index(before) + 1 :]:
+        state = session.state(address)
+        for change in session.explainer.with_authors(previous, state, diff(previous.values, state.values)):
+            authors.setdefault(change.channel, {}).update(dict.fromkeys(change.authors))
+            exact[change.path] = change.authors
+        previous = state
+    return [
+        replace(change, authors=exact.get(change.path) or tuple(authors.get(change.channel, ())) or unknown) for change in changes
+    ]

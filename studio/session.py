@@ -1,0 +1,300 @@
+"""The one door of the core: everything that a front end asks for goes through a `Session`.
+
+A session is one opened location with its scratch file, drawn as one tree. It owns no logic of its own: reading is
+`stores` + `explain`, the tree is `tree`, edits are `forks`, runs are `runs`. It keeps what was read until the file changes.
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING, TypeVar
+
+from studio import comparing, searching
+from studio.cache import LRU
+from studio.errors import RefError, UsageError
+from studio.explain import Explainer
+from studio.forest import Forest
+from studio.live import Watcher
+from studio.model import (
+    Address,
+    Comparison,
+    Edge,
+    ForkPreview,
+    ForkRequest,
+    ForkResult,
+    GraphSpec,
+    Hit,
+    Problem,
+    RawCheckpoint,
+    RunEvent,
+    RunPlan,
+    RunRequest,
+    State,
+    Thread,
+)
+from studio.overlay import Overlay
+from studio.overview import threads as list_threads
+from studio.stores import open_store
+from studio.stores.base import Store
+from studio.tree import CheckpointTree
+
+if TYPE_CHECKING:
+    from studio.forks.forker import Forker
+    from studio.forks.scratch import Scratch
+    from studio.runs import Run, Runs
+
+STATES_KEPT = 64
+_R = TypeVar("_R", ForkRequest, RunRequest)
+
+
+class Session:
+    """One opened location. Thread-safe; every call is short but for `run`, which returns at once."""
+
+    def __init__(
+        self, store: Store, scratch: str | None = None, *, show_secrets: bool = False, graph: GraphSpec | None = None
+    ) -> None:
+        self.store = store
+        self.location = store.location
+        self.kind = store.kind
+        self.show_secrets = show_secrets
+        self.graph = graph or GraphSpec()
+        """What `--graph` and `--python` said when the location was opened; a request's own spec wins."""
+        self.overlay = Overlay(store)
+        self.explainer = Explainer(self.overlay)
+        self.forest = Forest(self.overlay, self.explainer, self.state)
+        self._given_scratch = scratch
+        self._lock = threading.RLock()
+        self._states: LRU[Address, State] = LRU(STATES_KEPT)
+        self._token: object = None
+        self._scratch: Scratch | None = None
+        self._forker: Forker | None = None
+        self._runs: Runs | None = None
+        self._watcher = Watcher(self._look)
+        self._callbacks: list[Callable[[str], None]] = []
+        self._open_scratch()
+
+    @classmethod
+    def open(
+        cls, location: str, *, scratch: str | None = None, show_secrets: bool = False, graph: GraphSpec | None = None
+    ) -> Session:
+        """Open a location for reading. Raises OpenError when it is missing, not readable, or holds no checkpoints' tables."""
+        return cls(open_store(location), scratch, show_secrets=show_secrets, graph=graph)
+
+    @property
+    def scratch_path(self) -> str:
+        return self.scratch.path
+
+    @property
+    def scratch_is_temporary(self) -> bool:
+        return self.scratch.temporary
+
+    @property
+    def scratch(self) -> Scratch:
+        with self._lock:
+            if self._scratch is None:
+                from studio.forks.scratch import Scratch
+
+                self._scratch = Scratch(self.location, self._given_scratch)
+            return self._scratch
+
+    def _open_scratch(self) -> None:
+        """Lay the scratch file over the base once it exists."""
+        scratch = self.scratch
+        if self.overlay.scratch is None and scratch.exists() and not scratch.is_store:
+            self.overlay.set_scratch(open_store(scratch.path))
+        self.forest.set_origins(scratch.origins() if scratch.exists() or os.path.exists(scratch.notes_path) else {})
+
+    def close(self) -> None:
+        """End runs and watching, and close the stores."""
+        self._watcher.close()
+        if self._runs is not None:
+            self._runs.close()
+        self.overlay.close()
+
+    # ------------------------------------------------------------------ reading
+
+    def threads(self) -> Iterator[Thread]:
+        """Threads in the order of their ids; the first is there at once."""
+        return list_threads(self.overlay, self.explainer)
+
+    def thread_ids(self) -> list[str]:
+        return [keys.thread_id for keys in self.overlay.threads()]
+
+    def default_thread(self) -> str | None:
+        """The thread to show first: the one whose latest checkpoint id is largest."""
+        best = max(self.overlay.threads(), key=lambda keys: keys.latest or "", default=None)
+        return best.thread_id if best is not None else None
+
+    def one_thread(self, thread_id: str | None) -> str:
+        """The named thread, or the only one. Raises RefError (none such) or UsageError (several: with their ids)."""
+        if thread_id is not None:
+            if not self.overlay.checkpoints(thread_id):
+                raise RefError(f"no thread {thread_id!r}", "`studio ls` lists the threads", "no-such-thread")
+            return thread_id
+        found = self.thread_ids()
+        if not found:
+            raise RefError("this file holds no threads yet", "it has LangGraph's tables, but no rows", "no-threads")
+        if len(found) > 1:
+            raise UsageError("several threads: choose one with --thread", "", "choose-thread", candidates=tuple(found))
+        return found[0]
+
+    def tree(self, thread_id: str) -> CheckpointTree:
+        """The thread's tree as of the last look; grows in place on `refresh`. Raises RefError: no such thread."""
+        with self._lock:
+            tree = self.forest.tree(thread_id)
+        if not len(tree):
+            raise RefError(f"no thread {thread_id!r}", "`studio ls` lists the threads", "no-such-thread")
+        return tree
+
+    def resolve(self, ref: str, thread_id: str | None = None, ns: str | None = None) -> Address:
+        """A REF of design 5 as an address. Raises RefError or UsageError."""
+        if thread_id is None:
+            found = self.thread_ids()
+            if len(found) > 1:
+                holders = [one for one in found if self.overlay.raw([Address(one, ns or "", ref)])]
+                if len(holders) == 1:
+                    return Address(holders[0], ns or "", ref)
+        return self.tree(self.one_thread(thread_id)).resolve(ref, ns)
+
+    def state(self, address: Address) -> State:
+        """Everything about one checkpoint, decoded inertly. Raises RefError: not there."""
+        kept = self._states.get(address)
+        if kept is None:
+            kept = self.explainer.state(address)
+            self._states.put(address, kept)
+        return kept
+
+    def compare(self, after: Address, before: Address | None = None, *, origin: bool = False) -> Comparison:
+        """Changes from `before` (default: the stored parent; with `origin`, the fork's origin) to `after`, with authors."""
+        return comparing.compare(self, after, before, origin=origin)
+
+    def base_of(self, address: Address) -> Address | None:
+        """What a front end compares a row with unless told otherwise: the fork's origin, else the stored parent."""
+        tree = self.tree(address.thread_id)
+        origin = tree.origin(address)
+        return origin if origin is not None and tree.header(address).source == "fork" else tree.parent(address)
+
+    def search(self, text: str, thread_id: str | None = None, limit: int = 200) -> Iterator[Hit]:
+        """Where values hold `text`, each value at its first occurrence; the given thread first, then the others."""
+        return searching.search(self, text, thread_id, limit)
+
+    def edges(self, thread_id: str) -> tuple[Edge, ...]:
+        return self.explainer.edges(thread_id)
+
+    def raw(self, address: Address) -> RawCheckpoint:
+        """The stored row. Raises RefError: not there."""
+        found = self.overlay.raw([address]).get(address)
+        if found is None:
+            raise RefError(f"no checkpoint {address.checkpoint_id}", "`studio tree` lists the checkpoints")
+        return found
+
+    def problems(self) -> list[Problem]:
+        return self.overlay.problems()
+
+    # ------------------------------------------------------------------ live
+
+    def subscribe(self, callback: Callable[[str], None]) -> Callable[[], None]:
+        """Call back with "tree" when the file grew and "run:ID" when a run said something; returns the way to stop.
+
+        Callbacks come from other threads. The file is polled every 250 ms while anyone listens.
+        """
+        with self._lock:
+            self._callbacks.append(callback)
+        stop = self._watcher.subscribe(lambda: None)
+
+        def unsubscribe() -> None:
+            stop()
+            with self._lock:
+                if callback in self._callbacks:
+                    self._callbacks.remove(callback)
+
+        return unsubscribe
+
+    def _look(self) -> object:
+        self.refresh()
+        return self._token
+
+    def refresh(self) -> bool:
+        """Look at the files now; True when something changed since the last look."""
+        with self._lock:
+            self._open_scratch()
+            token = self.overlay.token()
+            if token == self._token:
+                return False
+            first, self._token = self._token is None, token
+            self.explainer.forget()
+            self._states.clear()
+            self.forest.refresh()
+        if not first:
+            self.notify("tree")
+        return not first
+
+    def notify(self, name: str) -> None:
+        """Tell all subscribers."""
+        with self._lock:
+            callbacks = list(self._callbacks)
+        for callback in callbacks:
+            callback(name)
+
+    # ------------------------------------------------------------------ forking
+
+    @property
+    def forker(self) -> Forker:
+        with self._lock:
+            if self._forker is None:
+                from studio.forks.forker import Forker
+
+                self._forker = Forker(self.overlay, self.explainer, self.scratch)
+            return self._forker
+
+    def preview(self, request: ForkRequest) -> ForkPreview:
+        """What a fork would do, before anything is written."""
+        if request.is_update:
+            return self.run_room.preview_update(self._with_graph(request))
+        return self.forker.preview(request)
+
+    def fork(self, request: ForkRequest) -> ForkResult:
+        """Write the fork, read it back, and say what came out. Raises PatchError or RunError with the reason of a refusal."""
+        if request.is_update:
+            result = self.run_room.update_state(self._with_graph(request))
+        else:
+            result = self.forker.fork(request)
+        self.refresh()
+        return result
+
+    def as_node_candidates(self, address: Address) -> tuple[str, ...]:
+        return self.forker.as_node_candidates(address)
+
+    def goto_candidates(self, address: Address) -> tuple[str, ...]:
+        return self.forker.goto_candidates(address)
+
+    # ------------------------------------------------------------------ running
+
+    @property
+    def run_room(self) -> Runs:
+        with self._lock:
+            if self._runs is None:
+                from studio.runs import Runs
+
+                self._runs = Runs(self)
+            return self._runs
+
+    def plan(self, request: RunRequest) -> RunPlan:
+        """What a run would do. Raises RunError or UsageError: no graph, several graphs, a graph that cannot be loaded."""
+        return self.run_room.plan(self._with_graph(request))
+
+    def run(self, request: RunRequest, on_event: Callable[[RunEvent], None] | None = None) -> Run:
+        """Start a run in the user's interpreter and return at once."""
+        return self.run_room.start(self._with_graph(request), on_event)
+
+    def runs(self) -> Sequence[Run]:
+        return self.run_room.runs() if self._runs is not None else ()
+
+    def _with_graph(self, request: _R) -> _R:
+        """The request with what `--graph` and `--python` said where it names no graph itself."""
+        spec = request.graph
+        merged = GraphSpec(spec.graph or self.graph.graph, spec.python or self.graph.python, spec.cwd or self.graph.cwd)
+        return replace(request, graph=merged)

@@ -1,0 +1,166 @@
+"""A session reads a real file as one tree, explains each change, finds texts, grows, and leaves no trace."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+import pytest
+from langgraph.types import Command
+
+from studio.errors import OpenError, RefError, UsageError
+from studio.model import Address, ForkRequest, Patch
+from studio.session import Session
+from tests.factories import config, folder_snapshot, saver_at, shop_builder
+
+
+def labels(session: Session, thread: str) -> list[str]:
+    return [row.label for row in session.tree(thread).rows()]
+
+
+def test_looking_at_everything_changes_nothing_in_the_folder(shop: Path) -> None:
+    before = folder_snapshot(shop.parent)
+    session = Session.open(str(shop))
+    for thread in session.threads():
+        tree = session.tree(thread.thread_id)
+        for row in tree.rows():
+            session.state(row.checkpoint.address)
+            session.compare(row.checkpoint.address)
+    list(session.search("kettle"))
+    session.close()
+    assert folder_snapshot(shop.parent) == before
+
+
+def test_every_row_agrees_with_the_history_that_langgraph_reports(shop: Path, tmp_path: Path) -> None:
+    session = Session.open(str(shop))
+    copy = tmp_path / "copy.sqlite"
+    shutil.copy(shop, copy)
+    with saver_at(copy) as saver:
+        graph = shop_builder().compile(checkpointer=saver)
+        for thread in ("done", "paused", "failed", "forked"):
+            history = list(graph.get_state_history(config(thread)))
+            assert len(session.tree(thread)) == len(history)
+            for snapshot in history:
+                at = Address(thread, "", snapshot.config["configurable"]["checkpoint_id"])
+                state = session.state(at)
+                assert sorted(map(str, state.next or ())) == sorted(snapshot.next)
+                assert state.checkpoint.step == snapshot.metadata["step"]
+                assert state.checkpoint.source == snapshot.metadata["source"]
+                parent = snapshot.parent_config["configurable"]["checkpoint_id"] if snapshot.parent_config else None
+                assert state.checkpoint.parent_checkpoint_id == parent
+                assert sorted(t.id or "" for t in state.tasks) == sorted(t.id for t in snapshot.tasks)
+                assert sorted(i.id or "" for t in state.tasks for i in t.interrupts) == sorted(i.id for i in snapshot.interrupts)
+    session.close()
+
+
+def test_a_row_is_called_by_the_nodes_that_made_it(shop: Path) -> None:
+    session = Session.open(str(shop))
+    assert labels(session, "done") == ["input", "__start__", "look_up", "docs ∥ web", "join", "grade ×2", "approve", "publish"]
+    assert [row.status for row in session.tree("failed").rows()][-1] == "failed"
+    assert [row.status for row in session.tree("paused").rows()][-1] == "paused"
+    session.close()
+
+
+def test_a_langgraph_copy_names_the_checkpoint_it_equals(shop: Path) -> None:
+    session = Session.open(str(shop))
+    tree = session.tree("forked")
+    copies = [row for row in tree.rows() if row.origin_checkpoint_id]
+    assert [row.label for row in copies] == ["copy of #5"]
+    assert tree.row(Address("forked", "", copies[0].origin_checkpoint_id or "")).number == "5"
+    session.close()
+
+
+def test_each_change_names_the_task_whose_write_made_it(shop: Path) -> None:
+    session = Session.open(str(shop))
+    changes = session.compare(session.resolve("3", "done")).changes
+    authors = {change.path: [author.node for author in change.authors] for change in changes}
+    assert authors["/price"] == ["web"]
+    notes = {
+        str(change.after): [author.node for author in change.authors] for change in changes if change.path.startswith("/notes")
+    }
+    flat = {text: nodes for text, nodes in notes.items() if "docs: ok" in text or "web: 49.90" in text}
+    assert flat
+    assert all(author.basis == "writes" for change in changes for author in change.authors)
+    session.close()
+
+
+def test_a_diff_over_several_steps_names_who_wrote_last_on_the_way(shop: Path) -> None:
+    session = Session.open(str(shop))
+    comparison = session.compare(session.resolve("head", "done"), session.resolve("2", "done"))
+    assert {change.channel: [a.node for a in change.authors] for change in comparison.changes}["approved"] == ["approve"]
+    session.close()
+
+
+def test_search_finds_each_value_once_in_the_open_thread_first(shop: Path) -> None:
+    session = Session.open(str(shop))
+    hits = list(session.search("the price of the kettle", "paused"))
+    assert hits[0].address.thread_id == "paused"
+    assert hits[0].path == "/messages/0/content"
+    assert len([hit for hit in hits if hit.address.thread_id == "paused"]) == 1
+    priced = [hit.address.thread_id for hit in session.search("49.9", "done") if hit.path == "/price"]
+    assert priced == ["done", "forked", "paused"]
+    assert list(session.search("nowhere in this file")) == []
+    session.close()
+
+
+def test_a_checkpoint_that_another_process_writes_appears_in_the_open_tree(shop: Path) -> None:
+    session = Session.open(str(shop))
+    tree = session.tree("paused")
+    session.refresh()
+    rows = len(tree)
+    with saver_at(shop) as saver:
+        shop_builder().compile(checkpointer=saver).invoke(Command(resume="yes"), config("paused"))
+    assert session.refresh()
+    assert len(tree) == rows + 2
+    assert tree.rows()[-1].status == "done"
+    assert not session.refresh()
+    session.close()
+
+
+def test_subscribers_hear_of_growth_within_a_second(shop: Path) -> None:
+    import threading
+
+    session = Session.open(str(shop))
+    session.tree("paused")
+    grew = threading.Event()
+    stop = session.subscribe(lambda name: grew.set() if name == "tree" else None)
+    session.refresh()
+    with saver_at(shop) as saver:
+        shop_builder().compile(checkpointer=saver).invoke(Command(resume="yes"), config("paused"))
+    assert grew.wait(5)
+    stop()
+    session.close()
+
+
+def test_forks_of_ours_are_drawn_from_their_origin_and_called_by_what_they_set(shop: Path) -> None:
+    before = folder_snapshot(shop.parent)
+    session = Session.open(str(shop))
+    origin = session.resolve("5", "done")
+    made = session.fork(ForkRequest(origin, Patch({"/price": 59.0})))
+    again = session.fork(ForkRequest(origin))
+    assert made.verified
+    assert again.verified
+    rows = {row.number: row for row in session.tree("done").rows()}
+    assert (rows["s1"].label, rows["s1"].parent_number, rows["s1"].channels) == ("set /price", "5", ("price",))
+    assert (rows["s2"].label, rows["s2"].parent_number) == ("copy of #5", "5")
+    assert session.tree("done").head == session.resolve("7", "done")
+    session.close()
+    fresh = Session.open(str(shop))
+    assert [row.number for row in fresh.tree("done").rows()][-2:] == ["s1", "s2"]
+    fresh.close()
+    assert folder_snapshot(shop.parent) == before
+
+
+def test_what_cannot_be_opened_or_found_says_so(shop: Path, tmp_path: Path) -> None:
+    with pytest.raises(OpenError):
+        Session.open(str(tmp_path / "missing.sqlite"))
+    assert not (tmp_path / "missing.sqlite").exists()
+    session = Session.open(str(shop))
+    with pytest.raises(RefError):
+        session.tree("no such thread")
+    with pytest.raises(UsageError) as several:
+        session.resolve("head")
+    assert set(several.value.candidates) == {"done", "failed", "forked", "paused"}
+    with pytest.raises(RefError):
+        session.state(Address("done", "", "nope"))
+    session.close()
