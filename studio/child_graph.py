@@ -256,13 +256,17 @@ def describe(error: BaseException) -> str:
 
 
 def user_traceback(error: BaseException, limit: int = 20_000) -> str:
-    """The traceback without this program's own frames at its top; the tail of it when it is very long."""
-    here = {os.path.dirname(os.path.abspath(__file__)), "<frozen importlib._bootstrap>", "<frozen importlib._bootstrap_external>"}
+    """The traceback from the user's first own line on, without the frames of this program and of libraries above it."""
     trace = error.__traceback__
-    while trace is not None and trace.tb_next is not None:
-        name = trace.tb_frame.f_code.co_filename
-        if name not in here and os.path.dirname(os.path.abspath(name)) not in here and "importlib" not in name:
-            break
+    while trace is not None and _is_foreign(trace.tb_frame.f_code.co_filename):
         trace = trace.tb_next
-    text = "".join(traceback.format_exception(type(error), error, trace))
+    text = "".join(traceback.format_exception(type(error), error, trace or error.__traceback__))
     return text if len(text) <= limit else "…\n" + text[-limit:]
+
+
+def _is_foreign(file: str) -> bool:
+    """Whether a file is a library's, Python's own or ours."""
+    path = os.path.abspath(file)
+    if file.startswith("<") or "site-packages" in path or os.path.dirname(path) == os.path.dirname(os.path.abspath(__file__)):
+        return True
+    return path.startswith(os.path.dirname(os.path.abspath(os.__file__)) + os.sep)

@@ -24,6 +24,7 @@ loading = sys.modules["_studio_child_graph"]
 _BUSY_SECONDS = 30.0
 _VALUE_LIMIT = 20_000
 _CUSTOM_LIMIT = 200
+_RESUME_IDX = -4
 
 
 class Failure(Exception):
@@ -244,6 +245,7 @@ def numbered(names: Iterable[str]) -> list[tuple[str, int]]:
 async def carry_rows(driver: Driver, carried: list[dict[str, Any]], checkpoint_id: str) -> bool:
     """Give a copied checkpoint the rows of the origin's tasks, under the ids that this very LangGraph computes for them.
 
+    Finished tasks keep their writes and are not run again; an answered question gets a `__resume__` row with the answers so far.
     Returns False, with nothing written, when the tasks are not the same ones.
     """
     snapshot = await driver.get_state(driver.config(checkpoint_id))
@@ -253,11 +255,20 @@ async def carry_rows(driver: Driver, carried: list[dict[str, Any]], checkpoint_i
     known = [row[1] for row in driver.rows("PRAGMA table_info(writes)")]
     for item in carried:
         task_id = tasks[item["name"], item["ordinal"]].id
-        for row in item["rows"]:
+        rows = [{**row, "value": base64.b64decode(row["value"])} for row in item["rows"]]
+        if "answer" in item:
+            before = item.get("answered")
+            answers = driver.serde.loads_typed((before["tag"], base64.b64decode(before["value"]))) if before else []
+            answers = answers if isinstance(answers, list) else [answers]
+            answers = [*(answers[:-1] if item.get("again") else answers), driver.value(item["answer"])]
+            tag, value = driver.serde.dumps_typed(answers)
+            path = item.get("task_path")
+            rows.append({"idx": _RESUME_IDX, "channel": "__resume__", "tag": tag, "value": value, "task_path": path})
+        for row in rows:
             cells = {
                 "thread_id": driver.request["thread_id"], "checkpoint_ns": "", "checkpoint_id": checkpoint_id, "task_id": task_id,
                 "task_path": row.get("task_path") or "", "idx": row["idx"], "channel": row["channel"], "type": row["tag"],
-                "value": base64.b64decode(row["value"]),
+                "value": row["value"],
             }  # fmt: skip
             cells = {key: value for key, value in cells.items() if key in known}
             marks = ", ".join("?" * len(cells))
@@ -288,20 +299,24 @@ def described(snapshot: Any) -> list[dict[str, Any]]:
 
 
 async def run(driver: Driver, events: Any) -> dict[str, Any]:
-    """Run from a checkpoint until the graph ends, pauses or fails."""
+    """Run from a checkpoint until the graph ends, pauses or fails.
+
+    `carry` asks to give the (copied) checkpoint rows of its origin first; `ask_first` to run until the questions are asked
+    again, since only then they have ids that can be answered; `asked` says which questions the ids in `answers` meant.
+    """
     request = driver.request
     options = stream_options(driver.graph, request)
     reporter = Reporter(events, request["thread_id"])
     checkpoint_id = request.get("checkpoint_id")
     answers = {key: driver.value(value) for key, value in (request.get("answers") or {}).items()}
-    asked = request.get("asked") or []
+    ask_first = request.get("ask_first")
     if request.get("carry"):
-        if await carry_rows(driver, request["carry"], request["carry_to"]):
-            checkpoint_id = None  # with an id LangGraph would run the finished siblings again
+        if await carry_rows(driver, request["carry"], request["checkpoint_id"]):
+            checkpoint_id, answers = None, {}  # with an id LangGraph would run the finished tasks again
         else:
             events.send("log", stream="studio", text="The tasks differ under this code: all of them run again.")
-            request["ask_first"] = bool(answers)
-    if request.get("ask_first"):
+            ask_first = bool(answers)
+    if ask_first:
         async for item in driver.stream(None, driver.config(checkpoint_id), **options):
             reporter.item(item)
         checkpoint_id = None
@@ -311,8 +326,9 @@ async def run(driver: Driver, events: Any) -> dict[str, Any]:
 
         snapshot = await driver.get_state(driver.config(checkpoint_id))
         open_ids = [question_id(question) for _, found in questions(snapshot) for question in found]
+        resume: Any
         if answers:
-            resume = translate(answers, asked, snapshot) if asked else answers
+            resume = translate(answers, request.get("asked") or [], snapshot) if ask_first else answers
             if not any(open_ids) and len(answers) == 1:  # releases that know no ids
                 resume = next(iter(answers.values()))
         else:
@@ -343,7 +359,12 @@ async def update_state(driver: Driver, events: Any) -> dict[str, Any]:
     conf = made["configurable"]
     dropped = [] if ns else [str(key) for key in values if key not in graph.channels] if isinstance(values, dict) else []
     result = {"checkpoint_id": conf.get("checkpoint_id") or conf.get("thread_ts"), "checkpoint_ns": conf.get("checkpoint_ns", ns)}
-    return {"status": "done", "result": {**result, "dropped": dropped}}
+    return {"status": "done", "result": {**result, "dropped": dropped, "channels": channel_kinds(graph)}}
+
+
+def channel_kinds(graph: Any) -> dict[str, str]:
+    """Channel -> `LastValue`, `BinaryOperatorAggregate`, …: whether a write replaces the value or goes through a reducer."""
+    return {name: type(channel).__name__ for name, channel in graph.channels.items()}
 
 
 def inspect(graph: Any, request: dict[str, Any], schema: set[str], allowed: set[str], is_async: bool) -> dict[str, Any]:
@@ -352,10 +373,9 @@ def inspect(graph: Any, request: dict[str, Any], schema: set[str], allowed: set[
     with contextlib.suppress(Exception):  # drawing may need packages or code that is not there
         drawn = graph.get_graph().edges
         edges = [{"source": edge.source, "target": edge.target, "conditional": bool(edge.conditional)} for edge in drawn]
-    channels = {name: type(channel).__name__ for name, channel in graph.channels.items()}
     return {
         "name": getattr(graph, "name", None), "nodes": [name for name in graph.nodes if name != "__start__"], "edges": edges,
-        "channels": channels, "async": is_async, "schema": sorted(schema),
+        "channels": channel_kinds(graph), "async": is_async, "schema": sorted(schema),
         "types": types.describe(request.get("types") or (), allowed, schema),
         "interrupt_before": _names(graph, "interrupt_before_nodes"), "interrupt_after": _names(graph, "interrupt_after_nodes"),
     }  # fmt: skip

@@ -4,8 +4,7 @@ LangGraph's loader imports and calls whatever a stored value names. `TypeGate` r
 importing anything, and raises `BlockedTypes` for a name that is not on LangGraph's safe list, in the graph's own schema, trusted
 by the person, or written by this very process. It works with every release, also those that have no strict mode.
 
-Standard library only and valid for Python 3.9: `child.py` loads this file by path inside the user's interpreter. The studio
-itself takes `SAFE` from here, so that a plan and a run cannot disagree.
+Standard library only and valid for Python 3.9: `child.py` loads this file by path inside the user's interpreter.
 """
 
 from __future__ import annotations
@@ -14,42 +13,26 @@ import copy
 import dataclasses
 import enum
 import json
+import os
 import sys
 import typing
 from collections.abc import Iterable
 from typing import Any
 
-_MESSAGES = {
-    "base": ("BaseMessage", "BaseMessageChunk"),
-    "human": ("HumanMessage", "HumanMessageChunk"),
-    "ai": ("AIMessage", "AIMessageChunk"),
-    "system": ("SystemMessage", "SystemMessageChunk"),
-    "chat": ("ChatMessage", "ChatMessageChunk"),
-    "tool": ("ToolMessage", "ToolMessageChunk"),
-    "function": ("FunctionMessage", "FunctionMessageChunk"),
-    "modifier": ("RemoveMessage",),
-}
-_PLAIN = {
-    "datetime": ("datetime", "date", "time", "timedelta", "timezone"),
-    "uuid": ("UUID",),
-    "decimal": ("Decimal",),
-    "builtins": ("set", "frozenset"),
-    "collections": ("deque",),
-    "ipaddress": ("IPv4Address", "IPv4Interface", "IPv4Network", "IPv6Address", "IPv6Interface", "IPv6Network"),
-    "pathlib": ("Path", "PosixPath", "WindowsPath"),
-    "pathlib._local": ("Path", "PosixPath", "WindowsPath"),
-    "zoneinfo": ("ZoneInfo",),
-    "re": ("compile",),
-    "langchain_core.documents.base": ("Document",),
-    "langgraph.types": ("Send", "TimeoutPolicy", "Interrupt", "Command", "StateSnapshot", "PregelTask", "Overwrite"),
-    "langgraph.constants": ("Send",),  # where releases before 0.2.34 kept it: pending Sends would vanish without a word
-    "langgraph.store.base": ("Item", "GetOp"),
-}
-SAFE = frozenset(
-    [module + "." + name for module, names in _PLAIN.items() for name in names]
-    + [f"langchain_core.messages.{module}.{name}" for module, names in _MESSAGES.items() for name in names]
-)
-"""Dotted names on the safe list of langgraph-checkpoint 4.3 (`SAFE_MSGPACK_TYPES`), and the old home of Send."""
+
+def read_safe_list(path: str) -> frozenset[str]:
+    """Dotted names of a list with lines `module: Name Name …`; `#` begins a comment line."""
+    names = []
+    with open(path, encoding="utf-8") as lines:
+        for line in lines:
+            module, colon, listed = line.partition(":")
+            if colon and not line.startswith("#"):
+                names += [f"{module}.{name}" for name in listed.split()]
+    return frozenset(names)
+
+
+SAFE = read_safe_list(os.path.join(os.path.dirname(os.path.abspath(__file__)), "safe_types.txt"))
+"""What may be built without asking; the studio's plan reads the same file."""
 
 _BUILDING_CODES = (0, 1, 2, 3, 4, 5)
 """Ext codes whose payload begins with the module and the name that the loader would import and call."""

@@ -1,0 +1,183 @@
+"""What a run will do, worked out before it starts: code, interpreter, stored types, tasks, questions, side effects.
+
+No stored value is built for it. The user's graph is loaded (in the child, with no database) only when stored types outside
+LangGraph's safe list are there: whether they belong to the graph's own schema is a question for the graph.
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from studio import runner
+from studio.effects import past_tool_calls
+from studio.errors import RunError
+from studio.graphs import GraphFound, find_graph
+from studio.model import Address, ForkRequest, RunPlan, RunRequest, State
+from studio.namespaces import ns_task_id
+from studio.render.gate import line
+from studio.render.preview import summary
+from studio.typeuse import SAFE, TypeCount
+from studio.ways import Way, choose_way, stored_config
+
+if TYPE_CHECKING:
+    from studio.session import Session
+
+_KEPT_INSPECTIONS = 16
+
+
+@dataclass(frozen=True, slots=True)
+class Planned:
+    """A plan with what carrying it out needs."""
+
+    plan: RunPlan
+    way: Way
+    graph: GraphFound
+    configurable: Mapping[str, Any]
+    trusted: tuple[str, ...]
+    """Types outside the safe list that the child may build: all that the plan lists, once a person trusts them."""
+
+
+class Inspector:
+    """Asks graphs what they are, in the child; answers are kept until the code file changes."""
+
+    def __init__(self) -> None:
+        self._kept: dict[tuple[object, ...], dict[str, Any]] = {}
+        self._lock = threading.Lock()
+
+    def inspect(self, graph: GraphFound, types: tuple[str, ...] = ()) -> dict[str, Any]:
+        """Nodes, edges, channels, schema types, versions. Raises RunError: cannot be loaded, no LangGraph there."""
+        key = (graph.target, graph.interpreter, _stamp(graph.file), _stamp(graph.config_file), types)
+        with self._lock:
+            kept = self._kept.get(key)
+        if kept is None:
+            kept = runner.call(graph, {"op": "inspect", "types": list(types)})
+            with self._lock:
+                while len(self._kept) >= _KEPT_INSPECTIONS:
+                    self._kept.pop(next(iter(self._kept)))
+                self._kept[key] = kept
+        return kept
+
+
+def _stamp(path: str | None) -> int | None:
+    try:
+        return os.stat(path).st_mtime_ns if path is not None else None
+    except OSError:
+        return None
+
+
+def make_plan(session: Session, inspector: Inspector, request: RunRequest) -> Planned:
+    """The plan of a run. Raises UsageError (no or several graphs, answers that do not fit), RunError, RefError."""
+    state = session.state(request.address)
+    graph = find_graph(request.graph, session.location)
+    way = choose_way(session, request, state)
+    types = stored_types(session, state)
+    unsafe = types.unsafe()
+    known = inspector.inspect(graph, unsafe) if unsafe else {}
+    uses = types.uses(known.get("schema", ()))
+    needs_trust = not all(use.safe for use in uses)
+    configurable = {**stored_config(state.metadata), **request.config}
+    plan = RunPlan(
+        address=request.address,
+        runs=way.runs,
+        kept=way.kept,
+        asks=way.asks,
+        side_effects=past_tool_calls(session, request.address),
+        graph=graph.title,
+        graph_file=graph.file,
+        interpreter=graph.interpreter,
+        types=uses,
+        needs_trust=needs_trust,
+        stored_in=way.database,
+        warnings=(*way.warnings, *_warnings(session, request, state, known), *_about_config(state, request)),
+        makes_copy=way.copy_of is not None,
+    )
+    trusted = tuple(use.name for use in uses if use.name not in SAFE) if request.trust_types else ()
+    return Planned(plan, way, graph, configurable, trusted)
+
+
+def check_trust(planned_types: tuple[str, ...], trusted: bool) -> None:
+    """Raises RunError when stored types would be imported that nobody trusted yet."""
+    if planned_types and not trusted:
+        raise RunError(
+            f"stored values would import {', '.join(planned_types)}",
+            "these types are neither on LangGraph's safe list nor in the graph's schema; --trust-types lets them be imported",
+            "needs-trust",
+            candidates=planned_types,
+        )
+
+
+def stored_types(session: Session, state: State) -> TypeCount:
+    """Types in what a run from this checkpoint may read: its row and writes, its subgraphs' rows, its deltas, its callers'."""
+    address = state.checkpoint.address
+    overlay = session.overlay
+    wanted = [address, *_callers(state), *_inner(session, state)]
+    count = TypeCount()
+    for raw in overlay.raw(wanted).values():
+        count.add_checkpoint(raw)
+    for rows in overlay.writes(wanted).values():
+        count.add_writes(rows)
+    if state.rebuilt:
+        count.add_writes(overlay.scan_writes(address.thread_id, list(state.rebuilt)))
+        for raw in overlay.raw(session.tree(address.thread_id).branch(address)[-200:]).values():
+            count.add_checkpoint(raw)
+    return count
+
+
+def _callers(state: State) -> list[Address]:
+    parents = state.metadata.get("parents")
+    if not state.checkpoint.checkpoint_ns or not isinstance(parents, dict):
+        return []
+    return [Address(state.checkpoint.thread_id, ns, ident) for ns, ident in parents.items() if isinstance(ident, str)]
+
+
+def _inner(session: Session, state: State) -> list[Address]:
+    """Rows of subgraphs: those that the tasks of this checkpoint ran in, and the newest of each subgraph with a memory."""
+    address = state.checkpoint.address
+    tree = session.tree(address.thread_id)
+    memories = [ns for ns in tree.namespaces if ns and ns_task_id(ns) is None]
+    return [*tree.inner(address), *(leaf for ns in memories for leaf in tree.leaves(ns)[-1:])]
+
+
+def _warnings(session: Session, request: RunRequest, state: State, known: Mapping[str, Any]) -> list[str]:
+    found = []
+    if state.format in (1, 2):
+        found.append(
+            "An older LangGraph wrote this thread (format "
+            f"{state.format}): under a newer one a fork runs, but finished siblings and answers by id may not be recognised."
+        )
+    raw = session.overlay.raw([request.address]).get(request.address)
+    if raw is not None and state.format == 1 and (raw.tag or "json") == "json":
+        found.append("Its records are JSON: LangGraph 1.x loses their own types. Run it with the release that wrote it.")
+    if request.in_place:
+        found.append("This runs in your own file: its thread goes on from here for every program that uses it.")
+    missing = sorted(name for name, what in (known.get("types") or {}).items() if what == "missing")
+    if missing:
+        found.append(f"{', '.join(missing)}: the code has no such class any more; these values become plain data.")
+    if known and not known.get("strict_mode"):
+        found.append(f"LangGraph {known.get('langgraph')} has no strict mode; the studio's own gate refuses other types.")
+    nodes = known.get("nodes")
+    gone = sorted({task.name for task in state.tasks if task.name and task.name != "__start__"} - set(nodes or ()))
+    if nodes and gone and not request.address.checkpoint_ns:
+        found.append(f"The graph has no node {', '.join(gone)}: what is scheduled here cannot run under this code.")
+    return found
+
+
+def _about_config(state: State, request: RunRequest) -> list[str]:
+    kept = {key: value for key, value in stored_config(state.metadata).items() if key not in request.config}
+    if not kept:
+        return []
+    words = ", ".join(f"{line(key, 40)}={summary(value, 60, key=key)}" for key, value in kept.items())
+    return [f"Config as stored with the checkpoint: {words}."]
+
+
+def update_types(session: Session, inspector: Inspector, graph: GraphFound, request: ForkRequest) -> tuple[str, ...]:
+    """Stored types outside the safe list and the graph's schema that `update_state` would import."""
+    unsafe = stored_types(session, session.state(request.address)).unsafe()
+    if not unsafe:
+        return ()
+    schema = set(inspector.inspect(graph, unsafe).get("schema", ()))
+    return tuple(name for name in unsafe if name not in schema)

@@ -1,0 +1,313 @@
+"""Runs of the user's graph: planned, started in a child process, followed, ended, and kept in the notes.
+
+A run's events only nudge: states, questions and the head are read from the file afterwards, so that a run started here and one
+that the user's own program does look the same.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import threading
+import time
+import uuid
+from collections import deque
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from studio import tagged, updates
+from studio.errors import StudioError, UsageError
+from studio.graphs import find_graph
+from studio.model import Address, ForkPreview, ForkRequest, ForkResult, RunEvent, RunPlan, RunRequest
+from studio.plans import Inspector, Planned, check_trust, make_plan
+from studio.render import secrets
+from studio.runner import Child, failure
+from studio.updates import encoded
+from studio.ways import run_address
+
+if TYPE_CHECKING:
+    from studio.notes import Notes
+    from studio.session import Session
+
+EVENTS_KEPT = 5_000
+_NOTIFY_SECONDS = 0.05
+_CLOSE_SECONDS = 3.0
+
+
+class Run:
+    """One run. `status` is running, done, paused, failed or cancelled; all of it may be read from any thread."""
+
+    def __init__(self, request: RunRequest, plan: RunPlan, fork: ForkResult | None) -> None:
+        self.id = uuid.uuid4().hex[:12]
+        self.request = request
+        self.plan = plan
+        self.fork = fork
+        """The copy that runs, where one was made."""
+        self.status = "running"
+        self.started_at = time.time()
+        self.ended_at: float | None = None
+        self.end: dict[str, Any] | None = None
+        """The end event's data: status, head, interrupts, error."""
+        self.head: Address | None = None
+        """The root checkpoint where the run stands: the copy at first, then the newest it made."""
+        self.seen = 0
+        """Events so far, dropped ones included."""
+        self._events: deque[RunEvent] = deque(maxlen=EVENTS_KEPT)
+        self._lock = threading.Lock()
+        self._ended = threading.Event()
+        self._child: Child | None = None
+        self._cancelled = False
+
+    @property
+    def events(self) -> list[RunEvent]:
+        """The last 5,000 events."""
+        with self._lock:
+            return list(self._events)
+
+    def events_after(self, seen: int) -> tuple[int, list[RunEvent]]:
+        """(count so far, events after the first `seen`): for a log that grows."""
+        with self._lock:
+            fresh = min(self.seen - seen, len(self._events))
+            return self.seen, list(self._events)[len(self._events) - fresh :] if fresh > 0 else []
+
+    @property
+    def address(self) -> Address:
+        return self.request.address
+
+    @property
+    def seconds(self) -> float:
+        return (self.ended_at or time.time()) - self.started_at
+
+    def cancel(self) -> None:
+        """End the run with all processes that it started. It is `cancelled` once they are gone."""
+        with self._lock:
+            self._cancelled = True
+            child = self._child
+        if child is not None:
+            child.cancel()
+
+    def wait(self, timeout: float | None = None) -> dict[str, Any] | None:
+        """The end event's data once the run has ended; None when that takes longer than `timeout` seconds."""
+        self._ended.wait(timeout)
+        return self.end
+
+    def _attach(self, child: Child) -> None:
+        with self._lock:
+            self._child = child
+            cancelled = self._cancelled
+        if cancelled:
+            child.cancel()
+
+    def _keep(self, event: RunEvent) -> None:
+        with self._lock:
+            self._events.append(event)
+            self.seen += 1
+
+    def _finish(self, end: dict[str, Any]) -> None:
+        self.status = str(end["status"])
+        self.ended_at = time.time()
+        self.end = end
+        self._ended.set()
+
+
+class Runs:
+    """All runs of one session."""
+
+    def __init__(self, session: Session) -> None:
+        self._session = session
+        self._inspector = Inspector()
+        self._runs: list[Run] = []
+        self._lock = threading.Lock()
+
+    def runs(self) -> Sequence[Run]:
+        """Runs of this session, oldest first."""
+        with self._lock:
+            return tuple(self._runs)
+
+    def get(self, run_id: str) -> Run | None:
+        return next((run for run in self.runs() if run.id == run_id), None)
+
+    def close(self) -> None:
+        """Cancel what still runs."""
+        going = [run for run in self.runs() if run.status == "running"]
+        for run in going:
+            run.cancel()
+        for run in going:
+            run.wait(_CLOSE_SECONDS)
+
+    def inspect(self, request: RunRequest | ForkRequest) -> dict[str, Any]:
+        """What the graph is: nodes, edges, channels, versions. Loads the user's code. Raises UsageError or RunError."""
+        return self._inspector.inspect(find_graph(request.graph, self._session.location))
+
+    def plan(self, request: RunRequest) -> RunPlan:
+        """What a run would do. Raises UsageError (graph or answer to choose), RunError (cannot be loaded), RefError."""
+        return make_plan(self._session, self._inspector, request).plan
+
+    def preview_update(self, request: ForkRequest) -> ForkPreview:
+        return updates.preview(self._session, self._inspector, request)
+
+    def update_state(self, request: ForkRequest) -> ForkResult:
+        return updates.write(self._session, self._inspector, request)
+
+    def start(self, request: RunRequest, on_event: Callable[[RunEvent], None] | None = None) -> Run:
+        """Start a run and return at once; `on_event` is called from the run's own thread, the plan first and the end last.
+
+        Raises RunError when types need trust or the interpreter cannot be started, UsageError when nothing is left to run.
+        """
+        planned = make_plan(self._session, self._inspector, request)
+        check_trust(tuple(use.name for use in planned.plan.types if not use.safe), request.trust_types)
+        if not planned.plan.runs:
+            hint = "--input JSON starts it anew, `fork --goto NODE` chooses a node"
+            raise UsageError("nothing is left to run here: the graph had ended", hint, "nothing-to-run")
+        fork = self._prepare(planned, request)
+        run = Run(request, planned.plan, fork)
+        start = fork.root if fork is not None else run_address(self._session, request.address)
+        run.head = start
+        child = Child(planned.graph, self._child_request(planned, request, start))
+        run._attach(child)
+        with self._lock:
+            self._runs.append(run)
+        self._note_begin(run)
+        threading.Thread(target=self._follow, args=(run, child, planned, on_event), name=f"run-{run.id}", daemon=True).start()
+        return run
+
+    # ------------------------------------------------------------------ starting
+
+    def _prepare(self, planned: Planned, request: RunRequest) -> ForkResult | None:
+        """Make the copy that will run, or put the checkpoint into the scratch file; None when it runs where it stands."""
+        way = planned.way
+        if way.copy_of is not None:
+            return self._session.fork(ForkRequest(way.copy_of, in_place=request.in_place))
+        if way.brings:
+            self._session.forker.bring(request.address, writes=False)
+            self._session.refresh()
+        return None
+
+    def _child_request(self, planned: Planned, request: RunRequest, start: Address) -> dict[str, Any]:
+        way = planned.way
+        carry = [{**item, "answer": encoded(item["answer"])} if "answer" in item else item for item in way.carry]
+        document: dict[str, Any] = {
+            "op": "run", "database": way.database, "thread_id": start.thread_id,
+            "checkpoint_id": start.checkpoint_id if way.with_id or carry else None,
+            "trusted": list(planned.trusted), "configurable": dict(planned.configurable),
+            "interrupt_before": list(request.before), "interrupt_after": list(request.after),
+            "recursion_limit": request.recursion_limit, "carry": carry, "ask_first": way.ask_first, "asked": list(way.asked),
+            "answers": {ident: encoded(answer) for ident, answer in way.answers.items()},
+        }  # fmt: skip
+        if request.has_input:
+            document["input"] = encoded(request.input)
+        elif way.has_resume and not way.answers:
+            document["resume"] = encoded(way.resume)
+        return document
+
+    # ------------------------------------------------------------------ following
+
+    def _follow(self, run: Run, child: Child, planned: Planned, on_event: Callable[[RunEvent], None] | None) -> None:
+        last = 0.0
+
+        def tell(name: str, data: Mapping[str, Any]) -> None:
+            nonlocal last
+            event = RunEvent(name, data, time.time())
+            run._keep(event)
+            if on_event is not None:
+                with contextlib.suppress(Exception):  # a front end that is gone must not stop the run's book-keeping
+                    on_event(event)
+            if name == "end" or time.monotonic() - last > _NOTIFY_SECONDS:
+                last = time.monotonic()
+                self._session.notify(f"run:{run.id}")
+
+        tell("plan", plan_document(planned.plan))
+        audit = self._audit_begin(run)
+        lost = {"kind": "died", "type": "", "message": "the run was lost", "traceback": ""}
+        end: dict[str, Any] = {"status": "failed", "error": lost}
+        try:
+            end = child.run(lambda event: tell(*_named(event)))
+        finally:
+            document = self._end(run, planned, end)
+            self._note_end(run, document, audit)
+            if document["error"] is not None:
+                tell("error", document["error"])
+            run._finish(document)
+            tell("end", document)
+
+    def _end(self, run: Run, planned: Planned, end: Mapping[str, Any]) -> dict[str, Any]:
+        """The end event's data, read from the file where the file knows."""
+        with contextlib.suppress(StudioError):
+            self._session.refresh()
+            run.head = self._head(run, planned, end)
+        error = end.get("error")
+        if error is not None:
+            error = {**error, "hint": failure(error, planned.graph).hint}
+        return {
+            "event": "end", "status": end["status"], "run": run.id,
+            "head": dataclasses.asdict(run.head) if run.head is not None else None,
+            "interrupts": self._questions(run.head, end) if end["status"] == "paused" else [],
+            "next": list(end.get("next") or ()), "error": error, "stored_in": planned.way.database,
+        }  # fmt: skip
+
+    def _head(self, run: Run, planned: Planned, end: Mapping[str, Any]) -> Address | None:
+        """The newest root checkpoint that grew from where the run started."""
+        tree = self._session.tree(run.address.thread_id)
+        told = end.get("head")
+        if isinstance(told, str) and (head := Address(run.address.thread_id, "", told)) in tree:
+            return head
+        newest = run.head
+        stack = [run.head] if run.head is not None and run.head in tree else []
+        while stack:
+            at = stack.pop()
+            newest = at if newest is None or at.checkpoint_id > newest.checkpoint_id else newest
+            stack.extend(tree.children(at))
+        return newest
+
+    def _questions(self, head: Address | None, end: Mapping[str, Any]) -> list[dict[str, Any]]:
+        """Open questions as the file has them; what the child reported where it does not."""
+        found = []
+        if head is not None:
+            mask = None if self._session.show_secrets else secrets.reason
+            with contextlib.suppress(StudioError):
+                for task in self._session.state(head).tasks:
+                    for question in task.interrupts:
+                        if not question.answered:
+                            value = tagged.to_tagged(question.value, mask=mask)
+                            found.append({"id": question.id, "task": task.name, "value": value})
+        return found or list(end.get("interrupts") or ())
+
+    # ------------------------------------------------------------------ notes
+
+    def _notes(self) -> Notes:
+        from studio.notes import Notes
+
+        return Notes(self._session.scratch.notes_path)
+
+    def _note_begin(self, run: Run) -> None:
+        with contextlib.suppress(StudioError):
+            self._notes().begin_run(run.id, run.address, plan_document(run.plan))
+
+    def _note_end(self, run: Run, document: Mapping[str, Any], audit: int | None) -> None:
+        with contextlib.suppress(StudioError):
+            self._notes().end_run(run.id, str(document["status"]), document)
+            if audit is not None:
+                self._notes().audit_done(audit)
+
+    def _audit_begin(self, run: Run) -> int | None:
+        if not run.request.in_place:
+            return None
+        try:
+            return self._notes().audit_begin(self._session.location, "run", run.address, [])
+        except StudioError:
+            return None
+
+
+def _named(event: Mapping[str, Any]) -> tuple[str, dict[str, Any]]:
+    """The child's `ready` is a line of the log for a reader."""
+    data = {key: value for key, value in event.items() if key != "event"}
+    if event["event"] != "ready":
+        return str(event["event"]), data
+    mode = ", asynchronously" if data.get("async") else ""
+    text = f"LangGraph {data.get('langgraph')} on Python {data.get('python')}{mode}"
+    return "log", {**data, "stream": "studio", "text": text}
+
+
+def plan_document(plan: RunPlan) -> dict[str, Any]:
+    """A plan as JSON."""
+    return dataclasses.asdict(plan)

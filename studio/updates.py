@@ -1,0 +1,166 @@
+"""Write as a node: `update_state` with the user's graph, on the scratch file or, when asked, in place.
+
+Reducers apply and the node's edges choose what is next, so only the graph can do it: in the child, behind the same gate as a
+run. A preview does the whole thing on a private copy and shows what came out.
+"""
+
+from __future__ import annotations
+
+import base64
+import contextlib
+import tempfile
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from studio import runner
+from studio import value as codec
+from studio.diff import diff
+from studio.errors import PatchError, RunError
+from studio.explain import Explainer
+from studio.graphs import GraphFound, find_graph
+from studio.inert import MISSING
+from studio.model import Address, ForkPreview, ForkRequest, ForkResult, State, Tagged_JSON
+from studio.plans import Inspector, check_trust, update_types
+from studio.stores import open_store
+from studio.untagged import from_tagged
+from studio.ways import stored_config
+
+if TYPE_CHECKING:
+    from studio.session import Session
+
+
+def write(session: Session, inspector: Inspector, request: ForkRequest) -> ForkResult:
+    """Update as a node and read back what was stored.
+
+    Raises UsageError or RunError: no graph, an ambiguous node (with candidates), types that need trust, a refused update.
+    """
+    graph = find_graph(request.graph, session.location)
+    state = session.state(request.address)
+    trusted = _trusted(session, inspector, graph, request)
+    at, created = _place(session, request, state)
+    database = session.location if request.in_place or session.scratch.is_store else session.scratch.path
+    made = runner.call(graph, _child_request(request, state, at, database, trusted))
+    session.refresh()
+    new = Address(at.thread_id, str(made["checkpoint_ns"]), str(made["checkpoint_id"]))
+    after = session.state(new)
+    surprises = _surprises(request, after, at, made)
+    return ForkResult(
+        address=new,
+        parent_checkpoint_id=after.checkpoint.parent_checkpoint_id,
+        stored_in=database,
+        forked_from=request.address,
+        recipe="update_state",
+        next=after.next,
+        verified=not surprises,
+        surprises=tuple(surprises),
+        root=created.root if created is not None and at.checkpoint_ns else new,
+        created=(*(created.created if created is not None else ()), new),
+    )
+
+
+def preview(session: Session, inspector: Inspector, request: ForkRequest) -> ForkPreview:
+    """What `write` would store, tried on a private copy. A refusal is a value; a graph that cannot be found or loaded raises."""
+    from studio.forks.forker import Forker
+    from studio.forks.scratch import Scratch
+
+    graph = find_graph(request.graph, session.location)
+    state = session.state(request.address)
+    if request.address.checkpoint_ns:
+        return ForkPreview((), None, ("Inside a subgraph the outcome is only known after the fork.",))
+    with tempfile.TemporaryDirectory(prefix="checkpoint-studio-") as folder:
+        scratch = Scratch(session.location, str(Path(folder) / "preview.sqlite"))
+        Forker(session.overlay, session.explainer, scratch).bring(request.address, writes=_is_leaf(session, request.address))
+        try:
+            trusted = _trusted(session, inspector, graph, request)
+            made = runner.call(graph, _child_request(request, state, request.address, scratch.path, trusted))
+        except (RunError, PatchError) as error:
+            return ForkPreview((), None, (), " ".join(part for part in (error.message, error.hint) if part))
+        store = open_store(scratch.path)
+        with contextlib.closing(store):
+            after = Explainer(store).state(Address(request.address.thread_id, "", str(made["checkpoint_id"])))
+    changes = tuple(diff(state.values, after.values))
+    return ForkPreview(changes, after.next, tuple(_dropped(made)), None, after.values)
+
+
+def _trusted(session: Session, inspector: Inspector, graph: GraphFound, request: ForkRequest) -> list[str]:
+    needed = update_types(session, inspector, graph, request)
+    check_trust(needed, request.trust_types)
+    return list(needed)
+
+
+def _is_leaf(session: Session, address: Address) -> bool:
+    return not session.tree(address.thread_id).children(address)
+
+
+def _place(session: Session, request: ForkRequest, state: State) -> tuple[Address, ForkResult | None]:
+    """The checkpoint to update, in the file to write to, and the copy that was made for it.
+
+    A live head comes with its pending writes, as LangGraph itself would see them; a passed checkpoint without: they belong to the
+    branch that was taken.
+    """
+    address = request.address
+    if request.new_thread is not None or address.checkpoint_ns:
+        copy = session.fork(ForkRequest(address, new_thread=request.new_thread, in_place=request.in_place))
+        return copy.address, copy
+    if state.checkpoint.origin == "base" and not request.in_place and not session.scratch.is_store:
+        session.forker.bring(address, writes=_is_leaf(session, address))
+    elif request.in_place and state.checkpoint.origin == "scratch":
+        message = "This checkpoint is in the scratch file, not in your own."
+        raise PatchError(message, "Update it without --in-place.", "not-in-base")
+    return address, None
+
+
+def _child_request(request: ForkRequest, state: State, at: Address, database: str, trusted: list[str]) -> dict[str, Any]:
+    return {
+        "op": "update_state", "database": database, "thread_id": at.thread_id, "checkpoint_ns": at.checkpoint_ns,
+        "checkpoint_id": at.checkpoint_id, "as_node": request.as_node, "trusted": trusted,
+        "values": encoded(request.update, state.values) if request.update is not None else None,
+        "configurable": stored_config(state.metadata),
+    }  # fmt: skip
+
+
+def encoded(document: Tagged_JSON, stored: Mapping[str, Any] | None = None) -> dict[str, Any]:
+    """Tagged JSON for the child: plain JSON as it is, else the stored form, which LangGraph's own loader reads behind the gate.
+
+    `stored` gives the values that `$masked` and the like stand for, by channel. Raises PatchError for what cannot be stored.
+    """
+    if not _has_forms(document):
+        return {"json": document}
+    if isinstance(document, dict) and stored is not None and not any(key.startswith("$") for key in document):
+        value: Any = {key: from_tagged(item, stored.get(key, MISSING)) for key, item in document.items()}
+    else:
+        value = from_tagged(document)
+    return {"msgpack": base64.b64encode(codec.encode("msgpack", value)).decode("ascii")}
+
+
+def _has_forms(document: Any) -> bool:
+    """Whether an object with a `$` key is anywhere inside."""
+    stack = [document]
+    while stack:
+        item = stack.pop()
+        if isinstance(item, dict):
+            if any(isinstance(key, str) and key.startswith("$") for key in item):
+                return True
+            stack.extend(item.values())
+        elif isinstance(item, list):
+            stack.extend(item)
+    return False
+
+
+def _surprises(request: ForkRequest, after: State, at: Address, made: Mapping[str, Any]) -> list[str]:
+    """Where the stored result is not what was asked for, as far as that can be told without the reducers."""
+    found = _dropped(made)
+    if after.checkpoint.parent_checkpoint_id != at.checkpoint_id:
+        found.append("The new checkpoint is not a child of the one that was updated.")
+    if isinstance(request.update, dict):
+        for channel, asked in request.update.items():
+            if (made.get("channels") or {}).get(channel) != "LastValue" or _has_forms(asked):
+                continue
+            if not codec.equal(after.values.get(channel), from_tagged(asked)):
+                found.append(f"{channel!r} is not what was written: the graph changed it.")
+    return found
+
+
+def _dropped(made: Mapping[str, Any]) -> list[str]:
+    return [f"The graph has no channel {name!r}: what was written to it is gone." for name in made.get("dropped") or ()]

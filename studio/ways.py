@@ -1,0 +1,268 @@
+"""The way a run starts: in which file, from which copy, with or without the checkpoint's id, with which rows carried along.
+
+The rules come from the fork recipes: a plain fork runs with its id; one with rows of its own, a fork inside a subgraph and a
+paused head run without it, since LangGraph would otherwise run finished tasks again. A checkpoint of the user's file is copied
+first. Where a question is answered, the finished siblings of the asking task keep their results.
+"""
+
+from __future__ import annotations
+
+import base64
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any
+
+from studio.errors import RefError, UsageError
+from studio.model import Address, Interrupt, RunRequest, State, Task, WriteRow
+from studio.render.gate import line
+from studio.render.preview import summary
+
+if TYPE_CHECKING:
+    from studio.session import Session
+
+_CONTROL = ("__error__", "__error_source_node__", "__interrupt__", "__resume__")
+_OTHER_METADATA = frozenset(
+    {"source", "step", "parents", "writes", "thread_id", "run_id", "created_by", "run_attempt", "assistant_id", "graph_id",
+     "revision_id", "counters_since_delta_snapshot", "user_agent"}
+)  # fmt: skip
+_OTHER_PREFIXES = ("langgraph_", "checkpoint_", "__", "ls_", "lc_")
+
+
+@dataclass(frozen=True, slots=True)
+class Way:
+    database: str
+    copy_of: Address | None = None
+    """Copied first, and the copy runs; None = the checkpoint runs where it stands."""
+    brings: bool = False
+    """The checkpoint itself is put into the scratch file, and the run makes children of it."""
+    with_id: bool = True
+    carry: tuple[dict[str, Any], ...] = ()
+    """Rows of the origin's tasks for the copy, as the child takes them."""
+    resume: Any = None
+    has_resume: bool = False
+    """Answer whatever is asked first."""
+    answers: Mapping[str, Any] = field(default_factory=dict)
+    asked: tuple[dict[str, Any], ...] = ()
+    """Which questions the ids in `answers` mean, for a copy that asks them under new ids."""
+    ask_first: bool = False
+    runs: tuple[str, ...] = ()
+    kept: tuple[str, ...] = ()
+    asks: tuple[str, ...] = ()
+    warnings: tuple[str, ...] = ()
+
+
+def choose_way(session: Session, request: RunRequest, state: State) -> Way:
+    """How to run from this checkpoint. Raises UsageError for an answer that fits no question, or several."""
+    address = request.address
+    own = _is_own(session, request, state)
+    database = session.location if request.in_place or session.scratch.is_store else session.scratch.path
+    answered = _answers(request, state.tasks)
+    if address.checkpoint_ns:
+        way = _inside_subgraph(session, request, state, own, database)
+    else:
+        way = _in_root(session, request, state, own, database)
+    if way.copy_of is not None and not request.has_input:
+        way = _with_rows(session, request, state, way, answered)
+    elif request.has_resume or answered:
+        ready = dict(answered) if request.answers else {}
+        way = replace(way, answers=ready, resume=request.resume, has_resume=request.has_resume)
+    return _in_words(request, state, way, answered)
+
+
+def _is_own(session: Session, request: RunRequest, state: State) -> bool:
+    """Whether the checkpoint lies in the file that the run writes to."""
+    origin = state.checkpoint.origin
+    if session.scratch.is_store:
+        return True
+    if request.in_place and origin == "scratch":
+        raise UsageError("this checkpoint is in the scratch file, not in your own", "run it without --in-place", "not-in-base")
+    return request.in_place or origin == "scratch"
+
+
+def _newest(session: Session, request: RunRequest, ns: str = "") -> str | None:
+    """Largest id of a namespace in the file that the run writes to: what LangGraph resumes without an id."""
+    overlay = session.overlay
+    store = overlay.base if request.in_place or session.scratch.is_store else overlay.scratch
+    rows = store.checkpoints(request.address.thread_id) if store is not None else ()
+    return max((header.checkpoint_id for _, header in rows if header.checkpoint_ns == ns), default=None)
+
+
+def _in_root(session: Session, request: RunRequest, state: State, own: bool, database: str) -> Way:
+    address = request.address
+    tree = session.tree(address.thread_id)
+    rows = session.overlay.writes([address]).get(address, ())
+    has_more = bool(rows) or bool(tree.inner(address))
+    newest = own and _newest(session, request) == address.checkpoint_id
+    if request.has_input:
+        return Way(database, brings=not own, with_id=not newest)
+    if own and not tree.children(address) and (newest or not has_more):
+        plain = not has_more and state.checkpoint.source in ("fork", "update")
+        done = () if plain or not newest else _names(task for task in state.tasks if task.status == "done")
+        return Way(database, with_id=plain or not newest, kept=done)
+    return Way(database, copy_of=address)
+
+
+def _inside_subgraph(session: Session, request: RunRequest, state: State, own: bool, database: str) -> Way:
+    """A run inside a subgraph is a run of the whole thread: the copied path from the root down must be its head."""
+    address = state.checkpoint.address
+    tree = session.tree(address.thread_id)
+    parents = state.metadata.get("parents")
+    root = Address(address.thread_id, "", str(parents.get("")) if isinstance(parents, dict) else "")
+    if own and root in tree and not tree.children(root) and not tree.children(address):
+        newest = [_newest(session, request, ns) for ns in ("", address.checkpoint_ns)]
+        if newest == [root.checkpoint_id, address.checkpoint_id]:
+            return Way(database, with_id=False)
+    return Way(database, copy_of=address, with_id=False)
+
+
+def run_address(session: Session, address: Address) -> Address:
+    """The root checkpoint under which a checkpoint runs: itself, or the one that called its subgraph."""
+    if not address.checkpoint_ns:
+        return address
+    parents = session.state(address).metadata.get("parents")
+    if not isinstance(parents, dict) or not isinstance(parents.get(""), str):
+        raise RefError("the checkpoint that called this subgraph is not known", "run a checkpoint of the outer graph")
+    return Address(address.thread_id, "", parents[""])
+
+
+# ---------------------------------------------------------------------- answers and carried rows
+
+
+def _answers(request: RunRequest, tasks: Sequence[Task]) -> dict[str, Any]:
+    """Question id -> answer. A plain `--resume` counts for the only question that there is."""
+    open_ids = [question.id for _, question in _questions(tasks) if question.id and not question.answered]
+    known = [question.id for _, question in _questions(tasks) if question.id]
+    if request.answers:
+        for ident in request.answers:
+            if ident not in known:
+                hint = f"questions here: {', '.join(known)}" if known else "nothing is asked here"
+                raise UsageError(f"no question {ident!r} at this checkpoint", hint, "no-such-question", candidates=tuple(known))
+        return dict(request.answers)
+    if not request.has_resume:
+        return {}
+    candidates = open_ids or known
+    if len(set(candidates)) > 1:
+        hint = "answer each by its id: --answer ID=JSON"
+        raise UsageError("several questions are open here", hint, "several-questions", candidates=tuple(candidates))
+    return {candidates[0]: request.resume} if candidates else {}
+
+
+def _questions(tasks: Iterable[Task]) -> list[tuple[Task, Interrupt]]:
+    return [(task, question) for task in tasks for question in task.interrupts]
+
+
+def _with_rows(session: Session, request: RunRequest, state: State, way: Way, answered: Mapping[str, Any]) -> Way:
+    """What a copy takes along. Answers become rows under the copy where that can be, else LangGraph is told as it runs."""
+    live = not session.tree(request.address.thread_id).children(request.address)
+    tasks = _numbered(state.tasks)
+    asked_by = [task for task, question in _questions(state.tasks) if question.id in answered]
+    if answered or request.has_resume:
+        inner = _paused_inside(session, request.address.thread_id, asked_by)
+        if inner is not None and not request.address.checkpoint_ns:
+            return _told(request, answered, tasks, replace(way, copy_of=inner, with_id=False))
+        simple = all(len([one for one in task.interrupts if not one.answered]) <= 1 and not task.calls for task in asked_by)
+        if not asked_by or not simple or request.address.checkpoint_ns:
+            return _told(request, answered, tasks, way)
+    elif not live or request.address.checkpoint_ns:
+        return way
+    rows = session.overlay.writes([request.address]).get(request.address, ())
+    carry, kept = [], []
+    for name, ordinal, task in tasks:
+        mine = [row for row in rows if row.task_id == task.id]
+        answer = next((question for question in task.interrupts if question.id in answered), None)
+        item: dict[str, Any] = {"name": name, "ordinal": ordinal, "rows": []}
+        if answer is not None:
+            before = next((row for row in mine if row.channel == "__resume__"), None)
+            item |= {"answer": answered[answer.id or ""], "task_path": mine[0].task_path if mine else None}
+            item |= {"answered": _row(before) if before is not None else None, "again": answer.answered}
+            carry.append(item)
+        elif task.status == "done" and not task.interrupts:
+            item["rows"] = [_row(row) for row in mine if row.channel not in _CONTROL]
+            carry.append(item)
+            kept.append(name)
+    if not carry:
+        return way
+    return replace(way, carry=tuple(carry), kept=tuple(kept), with_id=False, asked=_asked(tasks), answers=dict(answered))
+
+
+def _told(request: RunRequest, answered: Mapping[str, Any], tasks: list[tuple[str, int, Task]], way: Way) -> Way:
+    """One answer goes to the first question of the run; several wait until the questions are asked again."""
+    if len(answered) > 1:
+        return replace(way, answers=dict(answered), asked=_asked(tasks), ask_first=True)
+    value = next(iter(answered.values())) if answered else request.resume
+    return replace(way, resume=value, has_resume=True)
+
+
+def _paused_inside(session: Session, thread_id: str, tasks: Iterable[Task]) -> Address | None:
+    """The innermost checkpoint that waits for the answer, when the question was asked in a subgraph of a single task."""
+    found: Address | None = None
+    current = list(tasks)
+    while len(current) == 1 and current[0].subgraph_ns:
+        leaves = session.tree(thread_id).leaves(current[0].subgraph_ns[-1])
+        if not leaves:
+            break
+        found = leaves[-1]
+        current = [task for task in session.state(found).tasks if task.interrupts]
+    return found
+
+
+def _numbered(tasks: Iterable[Task]) -> list[tuple[str, int, Task]]:
+    """(name, how often that name came before, task): what tells the tasks of several Sends apart."""
+    seen: dict[str, int] = {}
+    found = []
+    for task in tasks:
+        name = task.name or "?"
+        found.append((name, seen.get(name, 0), task))
+        seen[name] = seen.get(name, 0) + 1
+    return found
+
+
+def _asked(tasks: Iterable[tuple[str, int, Task]]) -> tuple[dict[str, Any], ...]:
+    return tuple(
+        {"name": name, "ordinal": ordinal, "interrupts": [question.id for question in task.interrupts]}
+        for name, ordinal, task in tasks
+        if task.interrupts
+    )
+
+
+def _row(row: WriteRow) -> dict[str, Any]:
+    value = base64.b64encode(row.value or b"").decode("ascii")
+    return {"idx": row.idx, "channel": row.channel, "tag": row.tag, "value": value, "task_path": row.task_path}
+
+
+# ---------------------------------------------------------------------- words
+
+
+def _names(tasks: Iterable[Task]) -> tuple[str, ...]:
+    return tuple(task.name or "?" for task in tasks)
+
+
+def _in_words(request: RunRequest, state: State, way: Way, answered: Mapping[str, Any]) -> Way:
+    if request.has_input:
+        return replace(way, runs=("__start__",))
+    again = list(state.tasks)
+    left = list(way.kept)
+    for task in state.tasks:
+        if task.status == "done" and task.name in left:
+            left.remove(task.name)
+            again.remove(task)
+    asks = [
+        line(f"{task.name or 'a task'} asks: {summary(question.value, 120)}", 200)
+        for task, question in _questions(again)
+        if question.id not in answered and not (request.has_resume and not answered)
+    ]
+    warnings = []
+    if not state.tasks:
+        warnings.append("Nothing is left to run here: the graph had ended. Give it an input, or fork with a goto.")
+    if (request.has_resume or request.answers) and not _questions(state.tasks):
+        warnings.append("Nothing is asked here: the answer goes to the first question of the run.")
+    return replace(way, runs=_names(again), asks=tuple(asks), warnings=tuple(warnings))
+
+
+def stored_config(metadata: Mapping[str, Any]) -> dict[str, Any]:
+    """What the program that wrote a checkpoint gave in `config` (user ids and the like), as far as LangGraph keeps it."""
+    return {
+        key: value
+        for key, value in metadata.items()
+        if key not in _OTHER_METADATA and not key.startswith(_OTHER_PREFIXES) and isinstance(value, (str, int, float, bool))
+    }
