@@ -1,0 +1,45 @@
+// Dialogs, the two drawers of narrow windows, notices, the scrubber, and the log that stays at its end.
+
+import { go } from "./cursor.js";
+
+const drawer = document.getElementById("drawer");
+
+document.addEventListener("click", (event) => {
+  const opener = event.target.closest?.("[data-opens]");
+  if (opener) document.getElementById(opener.dataset.opens)?.showModal();
+  const side = event.target.closest?.("[data-drawer]:not(body)");
+  if (side) {
+    const open = document.body.dataset.drawer === side.dataset.drawer;
+    if (open) delete document.body.dataset.drawer;
+    else document.body.dataset.drawer = side.dataset.drawer;
+  } else if (document.body.dataset.drawer && event.target.closest("#centre")) {
+    delete document.body.dataset.drawer;
+  }
+  event.target.closest?.("[data-dismiss]")?.closest(".notice-box")?.remove();
+  if (event.target instanceof HTMLDialogElement && outside(event.target, event)) event.target.close();
+});
+
+function outside(dialog, event) {
+  const box = dialog.getBoundingClientRect();
+  return event.clientX < box.left || event.clientX > box.right || event.clientY < box.top || event.clientY > box.bottom;
+}
+
+document.addEventListener("htmx:after:swap", (event) => {
+  const target = event.detail.ctx?.target;
+  if (target === drawer && !drawer.open) drawer.showModal();
+  if (target === drawer) drawer.querySelector("[autofocus]")?.focus();
+  if (target?.id === "stage" && document.getElementById("run")) document.body.dataset.drawer = "side";
+  const log = document.querySelector("#run .log");
+  if (log && target?.closest?.("#run, #stage")) log.scrollTop = log.scrollHeight;
+});
+
+let timer = 0;
+document.addEventListener("input", (event) => {
+  const range = event.target.closest?.("[data-scrub]");
+  if (!range) return;
+  clearTimeout(timer);
+  timer = setTimeout(() => go(`${range.dataset.scrub}&step=${range.value}`, { push: false }), 90);
+});
+document.addEventListener("submit", (event) => {
+  if (event.target.id === "scrub") event.preventDefault();
+});

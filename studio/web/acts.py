@@ -1,0 +1,185 @@
+"""What changes something: preview, fork, run, answer, cancel, colours. Each is a POST that also works without scripts."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from fastapi import APIRouter, Depends, Request
+from fastapi.responses import Response
+from starlette.datastructures import FormData
+
+from studio.errors import StudioError
+from studio.model import Address, ForkPreview, RunPlan, RunRequest
+from studio.runs import Run
+from studio.web.book import Book
+from studio.web.desk import Desk
+from studio.web.forms import ForkForm, answer_request, fork_form, run_request
+from studio.web.links import decode, place_of
+from studio.web.render import Pages
+from studio.web.replies import THEMES, go, html, notice_of, partial, theme
+from studio.web.views import forks, runs
+from studio.web.views.chrome import footer_keys
+
+
+async def sent_form(request: Request) -> FormData:
+    return await request.form(max_files=0, max_fields=500)
+
+
+Form = Annotated[FormData, Depends(sent_form)]
+
+
+class _Page:
+    def __init__(self, **parts: object) -> None:
+        self.timeline: object = None
+        self.footer = footer_keys()
+        self.__dict__.update(parts)
+
+
+def router(book: Book, pages: Pages) -> APIRouter:
+    routes = APIRouter()
+
+    def desk(request: Request, file: str) -> Desk:
+        return Desk(book, place_of(file, decode(request.scope["query_string"])))
+
+    def is_large(request: Request) -> bool:
+        return decode(request.scope["query_string"]).get("large") == "1"
+
+    def promise(at: Desk, form: ForkForm, *, confirm: bool = False) -> forks.Promise:
+        """The preview of a fork and the plan of the run that would follow; what fails of it is part of the answer."""
+        if form.request is None:
+            error = form.error if form.error[0] else ("A value cannot be read.", "see the message at the value")
+            return forks.promise(None, None, error=error, edited=True)
+        preview: ForkPreview | None = None
+        plan: RunPlan | None = None
+        error = plan_error = ("", "")
+        if form.edited:
+            try:
+                preview = at.session.preview(form.request)
+            except StudioError as found:
+                error = (found.message, found.hint)
+        if not error[0] and not (preview and preview.refused):
+            try:
+                plan = at.session.plan(run_request(at.address, form))
+            except StudioError as found:
+                plan_error = (found.message, found.hint)
+        return forks.promise(preview, plan, error=error, plan_error=plan_error, confirm=confirm, edited=form.edited)
+
+    def form_again(request: Request, at: Desk, form: ForkForm, shown: forks.Promise | None, status: int = 200) -> Response:
+        """The form with what was typed, its errors and the promise."""
+        large = is_large(request)
+        box = at.fork_box(form.shown, promise=shown, large=large)
+        if partial(request):
+            headers = {"HX-Retarget": "#fork-form", "HX-Reswap": "outerHTML", "HX-Push-Url": "false"}
+            return html(pages.macro("_fork.html", "fork_form", box, at._part), status, headers)
+        stage = at.stage(editor=box) if large else at.stage(fork=box)
+        return html(pages.page("workspace.html", theme(request), page=at.workspace(theme(request), stage=stage)), status)
+
+    def arrive(request: Request, file: str, address: Address, *, run: Run | None = None, announce: str = "") -> Response:
+        """Go to a checkpoint that was just made; htmx gets the new stage and timeline at once."""
+        at = Desk(book, place_of(file, {}).at_address(address))
+        if not partial(request):
+            return go(request, at.place.url())
+        stage = at.stage(run=run, follow=run is not None, announce=announce)
+        text = pages.block("workspace.html", "stage", page=_Page(stage=stage))
+        lanes = pages.block("workspace.html", "timeline", page=_Page(timeline=at.timeline()))
+        headers = {"HX-Push-Url": at.place.url(), "HX-Retarget": "#stage", "HX-Reswap": "innerHTML"}
+        return html(f'{text}<hx-partial hx-target="#timeline" hx-swap="innerMorph">{lanes}</hx-partial>', headers=headers)
+
+    def launch(request: Request, file: str, at: Desk, wanted: RunRequest) -> Response:
+        session = at.session
+        run = session.run(wanted)
+        start = run.fork.root if run.fork is not None else wanted.address
+        book.note_run(run, start)
+        session.refresh()
+        return arrive(request, file, start, run=run, announce="The run has started.")
+
+    @routes.post("/f/{file}/preview")
+    def preview(request: Request, file: str, form: Form) -> Response:
+        at = desk(request, file)
+        return html(pages.macro("_fork.html", "promise", promise(at, fork_form(at, form))))
+
+    @routes.post("/f/{file}/fork")
+    def fork(request: Request, file: str, form: Form) -> Response:
+        at = desk(request, file)
+        sent = fork_form(at, form)
+        if sent.act in ("add", "drop", "flip"):
+            return form_again(request, at, sent, None)
+        if sent.request is None:
+            return form_again(request, at, sent, promise(at, sent), 422)
+        if sent.act == "run":
+            plan = None
+            try:
+                plan = at.session.plan(run_request(at.address, sent))
+            except StudioError:
+                return form_again(request, at, sent, promise(at, sent), 409)
+            if not sent.planned or (plan.side_effects and not sent.agreed) or (plan.needs_trust and not sent.trusted):
+                return form_again(request, at, sent, promise(at, sent, confirm=True))
+        elif sent.act != "fork":
+            return form_again(request, at, sent, promise(at, sent))
+        try:
+            if sent.act == "run" and not sent.edited:
+                return launch(request, file, at, run_request(at.address, sent))
+            result = at.session.fork(sent.request)
+        except StudioError as found:
+            shown = promise(at, sent)
+            error = notice_of(found)
+            return form_again(
+                request,
+                at,
+                sent,
+                forks.promise(None, None, error=(error.message, error.hint), edited=True) if not shown.refused else shown,
+                422,
+            )
+        said = (
+            "Forked."
+            if result.verified
+            else "Forked, but the stored result is not what was asked for: " + "; ".join(result.surprises)
+        )
+        if sent.act == "run":
+            return launch(request, file, Desk(book, at.place.at_address(result.address)), run_request(result.address, sent))
+        return arrive(request, file, result.address, announce=said)
+
+    @routes.post("/f/{file}/answer")
+    def answer(request: Request, file: str, form: Form) -> Response:
+        at = desk(request, file)
+        wanted = answer_request(at.state, form)
+        try:
+            plan = at.session.plan(wanted)
+        except StudioError as found:
+            if form.get("act") == "plan":
+                return html(
+                    pages.macro("_fork.html", "promise", forks.promise(None, None, plan_error=(found.message, found.hint)))
+                )
+            raise
+        unseen = (
+            not form.get("planned")
+            or (plan.side_effects and not form.get("agree"))
+            or (plan.needs_trust and not form.get("trust_types"))
+        )
+        if form.get("act") == "plan" or unseen:
+            shown = forks.promise(None, plan, confirm=form.get("act") != "plan")
+            if partial(request):
+                headers = {} if form.get("act") == "plan" else {"HX-Retarget": ".answer-form .promise", "HX-Reswap": "innerHTML"}
+                return html(pages.macro("_fork.html", "promise", shown), headers=headers)
+            stage = at.stage(answer_promise=shown)
+            return html(pages.page("workspace.html", theme(request), page=at.workspace(theme(request), stage=stage)))
+        return launch(request, file, at, wanted)
+
+    @routes.post("/f/{file}/run/{run_id}/cancel")
+    def cancel(request: Request, file: str, run_id: str) -> Response:
+        run = book.run(file, run_id)
+        run.cancel()
+        at = desk(request, file)
+        if partial(request):
+            return html(pages.macro("_fork.html", "run_panel", runs.run_view(run, at.tree, at.place)))
+        return go(request, at.place.url())
+
+    @routes.post("/theme")
+    def colours(request: Request, form: Form) -> Response:
+        chosen, here = form.get("theme"), form.get("here")
+        answer = go(request, here if isinstance(here, str) and here.startswith("/f/") else "/")
+        if chosen in THEMES:
+            answer.set_cookie("studio-theme", str(chosen), max_age=365 * 86400, samesite="strict", httponly=True)
+        return answer
+
+    return routes

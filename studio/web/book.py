@@ -1,0 +1,74 @@
+"""The opened files of one server and the runs that its pages started."""
+
+from __future__ import annotations
+
+import os
+import re
+import threading
+from collections.abc import Iterator, Sequence
+
+from studio.errors import RefError
+from studio.model import Address
+from studio.runs import Run
+from studio.session import Session
+
+
+class Book:
+    """Slug -> session, in the order they were given. A slug is part of every URL, so it stays the same while a file is open."""
+
+    def __init__(self, sessions: Sequence[Session]) -> None:
+        self._files: dict[str, Session] = {}
+        self._started: dict[str, Address] = {}
+        self._lock = threading.Lock()
+        for session in sessions:
+            self._files[self._slug(session)] = session
+
+    def _slug(self, session: Session) -> str:
+        name = re.sub(r"[^A-Za-z0-9._-]+", "-", os.path.basename(session.location.rstrip(os.sep))).strip(".-") or "file"
+        slug, number = name, 1
+        while slug in self._files:
+            number += 1
+            slug = f"{name}-{number}"
+        return slug
+
+    def __iter__(self) -> Iterator[tuple[str, Session]]:
+        return iter(self._files.items())
+
+    def __len__(self) -> int:
+        return len(self._files)
+
+    def session(self, slug: str) -> Session:
+        found = self._files.get(slug)
+        if found is None:
+            raise RefError(f"no file {slug!r} is open here", "the start page lists the files", "no-such-file")
+        return found
+
+    def first(self) -> str | None:
+        return next(iter(self._files), None)
+
+    def note_run(self, run: Run, start: Address) -> None:
+        """Remember where a run was started, so that its panel shows there."""
+        with self._lock:
+            self._started[run.id] = start
+
+    def started_at(self, run: Run) -> Address | None:
+        with self._lock:
+            return self._started.get(run.id)
+
+    def run(self, slug: str, run_id: str) -> Run:
+        for run in self.session(slug).runs():
+            if run.id == run_id:
+                return run
+        raise RefError("this run is not known any more", "it was started before this server was", "no-such-run")
+
+    def run_at(self, session: Session, address: Address) -> Run | None:
+        """The run to show at a checkpoint: the last one of its thread that goes on, or that started or ended here."""
+        for run in reversed(list(session.runs())):
+            start = self.started_at(run)
+            if start is None or start.thread_id != address.thread_id:
+                continue
+            end = (run.end or {}).get("head")
+            ended_here = isinstance(end, dict) and end.get("checkpoint_id") == address.checkpoint_id or end == address
+            if run.status == "running" or start == address or ended_here:
+                return run
+        return None

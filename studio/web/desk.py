@@ -1,0 +1,383 @@
+"""One request's view of a thread: from the place in the URL to everything that the page draws."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+from studio import tagged
+from studio.errors import RefError, StudioError
+from studio.model import Address, Comparison, Row, State, Value
+from studio.render import gate, secrets
+from studio.runs import Run
+from studio.session import Session
+from studio.tree import CheckpointTree
+from studio.web.book import Book
+from studio.web.links import Place, encode
+from studio.web.views import changes as changes_view
+from studio.web.views import chat, chrome, detail, forks, runs, timeline
+from studio.web.views import why as why_view
+from studio.web.views.values import Reveal
+
+
+@dataclass(frozen=True, slots=True)
+class Stage:
+    """Everything that changes when the cursor moves: centre, right column and key line."""
+
+    tab: str
+    head: chrome.Head
+    foot: chrome.Foot
+    scrub_href: str
+    cursor_dom: str
+    index: int
+    leaf: bool
+    url: str
+    checkpoint_id: str
+    announce: str
+    copies: tuple[tuple[str, str], ...]
+    link: Callable[[str], str]
+    part: Callable[..., str]
+    why: why_view.Why | None
+    fork: forks.ForkBox
+    run: runs.RunView | None
+    editor: forks.ForkBox | None = None
+    answer_promise: forks.Promise | None = None
+    changes: changes_view.Changes | None = None
+    conversation: chat.Conversation | None = None
+    state: detail.StateView | None = None
+    tasks: detail.TasksView | None = None
+    raw: detail.RawView | None = None
+    branches: runs.Branches | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Workspace:
+    chrome: chrome.Chrome
+    timeline: timeline.Timeline
+    stage: Stage
+    footer: tuple[chrome.Key, ...]
+    key_groups: tuple[tuple[str, tuple[chrome.Key, ...]], ...]
+
+
+class Desk:
+    """A place that was checked against its file. Raises RefError when thread or checkpoint are not there."""
+
+    def __init__(self, book: Book, place: Place) -> None:
+        self.book = book
+        self.session: Session = book.session(place.file)
+        session = self.session
+        session.refresh()
+        thread = place.thread if place.thread is not None else session.default_thread()
+        if thread is None:
+            raise RefError(
+                "this file holds no threads yet", "one that is written while you look appears in the list", "no-threads"
+            )
+        self.tree: CheckpointTree = session.tree(thread)
+        self.place = self._checked(place.to(thread=thread))
+
+    def _checked(self, place: Place) -> Place:
+        if place.at and place.address in self.tree:
+            return place
+        if place.at:
+            return place.at_address(self.tree.resolve(place.at, place.ns or None))
+        head = self.tree.head or self.tree.address_at(len(self.tree) - 1)
+        return place.at_address(head)
+
+    # ------------------------------------------------------------------ what the place names
+
+    @cached_property
+    def address(self) -> Address:
+        return self.place.address
+
+    @cached_property
+    def row(self) -> Row:
+        return self.tree.row(self.address)
+
+    @cached_property
+    def state(self) -> State:
+        return self.session.state(self.address)
+
+    @cached_property
+    def base(self) -> Address | None:
+        """The pinned base of diffs, when it is there and not this checkpoint itself."""
+        if not self.place.base or self.place.tab == "branches":
+            return None
+        ns = self.place.base_ns if self.place.base_ns is not None else self.place.ns
+        found = Address(self.address.thread_id, ns, self.place.base)
+        return found if found in self.tree and found != self.address else None
+
+    @cached_property
+    def comparison(self) -> Comparison:
+        return self.session.compare(self.address, self.base or self.session.base_of(self.address))
+
+    def value_at(self, path: str) -> tuple[Value, bool]:
+        try:
+            return tagged.get(dict(self.state.values), path), True
+        except StudioError:
+            return None, False
+
+    @cached_property
+    def selected_path(self) -> str | None:
+        """The path of the URL, else the change that a person most likely asks about: the first that is no message."""
+        if self.place.path:
+            return self.place.path
+        if self.place.tab not in ("changes",):
+            return None
+        found = self.comparison.changes
+        plain = [
+            change for change in found if not isinstance(change.after, (dict, list)) and not getattr(change.after, "module", "")
+        ]
+        picked = next(iter(plain or found), None)
+        return picked.path if picked is not None else None
+
+    def because(self) -> str:
+        """Why this superstep ran, in words."""
+        parent = self.tree.parent(self.address)
+        if (
+            parent is None
+            or self.row.origin_checkpoint_id is not None
+            or self.state.checkpoint.source in ("input", "fork", "update")
+        ):
+            return ""
+        words = {why_view.because(task) for task in self.session.state(parent).tasks}
+        words.discard("")
+        return f"ran {words.pop()}" if len(words) == 1 else ""
+
+    # ------------------------------------------------------------------ what the page draws
+
+    def workspace(self, theme: str, *, stage: Stage | None = None, others: Sequence[tuple[str, str]] = ()) -> Workspace:
+        keys = chrome.keys()
+        groups = tuple(
+            (group, tuple(key for key in keys if key.group == group)) for group in dict.fromkeys(key.group for key in keys)
+        )
+        return Workspace(self.chrome(theme, others), self.timeline(), stage or self.stage(), chrome.footer_keys(), groups)
+
+    def chrome(self, theme: str, others: Sequence[tuple[str, str]] = ()) -> chrome.Chrome:
+        file = gate.line(os.path.basename(self.session.location), 60)
+        thread = gate.line(self.address.thread_id, 60) or "(empty name)"
+        badge, title = badge_of(self.session)
+        return chrome.Chrome(
+            title=f"{gate.line(self.row.label, 40)} · {thread} · {file}",
+            file=file,
+            location=gate.line(self.session.location),
+            thread=thread,
+            thread_raw=self.address.thread_id,
+            file_href=Place(self.place.file).url("threads"),
+            threads_href=Place(self.place.file, self.address.thread_id).url("threads"),
+            search_href=Place(self.place.file).url("search"),
+            query="",
+            badge=badge,
+            badge_title=title,
+            events_href=Place(self.place.file).url("events"),
+            theme=theme,
+            next_theme="light" if theme == "dark" else "dark",
+            here=self.place.url(),
+            keys=chrome.keys(),
+            footer=chrome.footer_keys(),
+            others=tuple(others),
+        )
+
+    def timeline(self, visible: Iterable[int] = ()) -> timeline.Timeline:
+        return timeline.timeline(self.tree, self.place, tuple(visible))
+
+    def chunk(self, start: int) -> tuple[timeline.Chunk, int]:
+        start = max(0, start - start % timeline.CHUNK)
+        return timeline.chunk(self.tree, self.place, min(start, max(0, len(self.tree) - 1))), timeline.lane_width(
+            self.tree.lane_count
+        )
+
+    def stage(
+        self,
+        *,
+        fork: forks.ForkBox | None = None,
+        editor: forks.ForkBox | None = None,
+        run: Run | None = None,
+        follow: bool = False,
+        announce: str = "",
+        before: int | None = None,
+        reveal: Reveal | None = None,
+        answer_promise: forks.Promise | None = None,
+    ) -> Stage:
+        place, tab = self.place, self.place.tab
+        shown = reveal or Reveal(all=self.session.show_secrets)
+        drawn = (
+            changes_view.changes(place, self.comparison, self.state, self.tree, shown)
+            if tab == "changes" and editor is None
+            else None
+        )
+        index = self.tree.index(self.address)
+        current = run if run is not None else self.book.run_at(self.session, self.address)
+        return Stage(
+            tab=tab,
+            head=chrome.head(place, self.tree, self.row, self.state, self.because(), drawn.compared if drawn else ""),
+            foot=chrome.foot(place, self.tree),
+            scrub_href=place.to(path=None).url("step"),
+            cursor_dom=f"cp-{index}",
+            index=index,
+            leaf=self.row.is_leaf,
+            url=place.url(),
+            checkpoint_id=gate.line(self.address.checkpoint_id),
+            announce=announce or f"#{self.row.number} {gate.line(self.row.label, 80)}",
+            copies=self._copies(),
+            link=self._link,
+            part=self._part,
+            why=self._why(),
+            fork=fork or self.fork_box(),
+            editor=editor,
+            answer_promise=answer_promise,
+            run=runs.run_view(current, self.tree, place, follow=follow) if current is not None else None,
+            changes=drawn,
+            conversation=chat.conversation(self.session, self.tree, place, self.state, before=before)
+            if tab == "conversation"
+            else None,
+            state=detail.state_view(self.state, place, shown) if tab == "state" else None,
+            tasks=detail.tasks_view(self.state, place, self.tree) if tab == "tasks" else None,
+            raw=detail.raw_view(self.state, self.session.show_secrets) if tab == "raw" else None,
+            branches=runs.branches(self.session, self.tree, place) if tab == "branches" else None,
+        )
+
+    def _link(self, path: str) -> str:
+        return self.place.to(path=path, tab="state").url()
+
+    def _part(self, name: str, path: str, extra: Iterable[tuple[str, str]] = ()) -> str:
+        return self.place.to(path=path, tab="state").url(name, extra)
+
+    def _why(self) -> why_view.Why | None:
+        path = self.selected_path
+        if path is None or self.place.tab == "branches":
+            return None
+        value, exists = self.value_at(path)
+        return why_view.why(self.session, self.tree, self.place, path, value, exists)
+
+    def _copies(self) -> tuple[tuple[str, str], ...]:
+        path = self.selected_path
+        found = [
+            (kind, self.place.to(path=path).url(f"copy/{kind}")) for kind in ("copy_id", "copy_python", "copy_test", "copy_link")
+        ]
+        return tuple(([("copy_value", self.place.to(path=path).url("copy/copy_value"))] if path else []) + found)
+
+    # ------------------------------------------------------------------ forking
+
+    def fork_box(
+        self, form: ForkInput | None = None, *, promise: forks.Promise | None = None, large: bool = False
+    ) -> forks.ForkBox:
+        given = form if form is not None else self._first_input()
+        add = self.place.path or self.selected_path or ""
+        if any(edit.path == add for edit in given.edits) or not self.value_at(add)[1]:
+            add = ""
+        questions = self._questions()
+        return forks.ForkBox(
+            title=f"Fork from #{self.row.number}",
+            number=self.row.number,
+            action=self.place.url("fork", [("large", "1")] if large else []),
+            preview_action=self.place.url("preview"),
+            edit_href=self.place.url("edit"),
+            edits=given.edits,
+            hint="Choose a value in the middle to change it here, or run this point again as it is.",
+            goto_options=_quiet(lambda: self.session.goto_candidates(self.address)),
+            goto=given.goto,
+            as_node_options=_quiet(lambda: self.session.as_node_candidates(self.address)),
+            mode=given.mode,
+            as_node=given.as_node,
+            update=given.update,
+            new_thread=given.new_thread,
+            graph=given.graph,
+            python=given.python,
+            add_path=add,
+            promise=promise,
+            open_more=given.is_special,
+            questions=questions,
+            answer_action=self.place.url("answer"),
+            large=large,
+            cancel_href=self.place.url(),
+        )
+
+    def _first_input(self) -> ForkInput:
+        """The value under the cursor is there to be changed when a person chose it."""
+        path = self.place.path or self.selected_path
+        if path is None:
+            return ForkInput()
+        value, exists = self.value_at(path)
+        if not exists:
+            return ForkInput()
+        row = forks.edit_row(0, path, value, show_secrets=self.session.show_secrets)
+        return ForkInput(edits=(row,)) if not row.big else ForkInput()
+
+    def input_of(self, rows: tuple[forks.EditRow, ...]) -> ForkInput:
+        return ForkInput(edits=rows)
+
+    def _questions(self) -> tuple[forks.AnswerRow, ...]:
+        return tuple(
+            forks.AnswerRow(interrupt.id or "", gate.line(task.name or "", 60), changes_view.question_text(interrupt.value))
+            for task in self.state.tasks
+            for interrupt in task.interrupts
+            if not interrupt.answered and task.status == "paused"
+        )
+
+    # ------------------------------------------------------------------ copying
+
+    def copy_text(self, kind: str) -> str:
+        """What a copy action puts on the clipboard; raises RefError for an unknown kind."""
+        from studio.render import labels
+
+        if kind == "copy_id":
+            return self.address.checkpoint_id
+        if kind == "copy_python":
+            return labels.python_snippet(self.address, self.session.location)
+        if kind == "copy_test":
+            return labels.pytest_snippet(self.address, self.session.location, self.state.next)
+        if kind == "copy_link":
+            query = encode(self.place.pairs())
+            return f"studio web {_shell(self.session.location)} --at {_shell('/?' + query)}"
+        if kind == "copy_value" and self.place.path:
+            value, exists = self.value_at(self.place.path)
+            if exists:
+                mask = None if self.session.show_secrets else secrets.reason
+                return (
+                    value
+                    if isinstance(value, str) and not (mask and mask(None, value))
+                    else tagged.dumps(tagged.to_tagged(value, mask=mask), indent=2)
+                )
+        raise RefError(f"nothing to copy as {kind}", "choose a value first")
+
+
+@dataclass(frozen=True, slots=True)
+class ForkInput:
+    """What stands in the fork form."""
+
+    edits: tuple[forks.EditRow, ...] = ()
+    goto: str = ""
+    mode: str = "set"
+    as_node: str = ""
+    update: str = ""
+    new_thread: str = ""
+    graph: str = ""
+    python: str = ""
+
+    @property
+    def is_special(self) -> bool:
+        return bool(self.goto or self.mode == "update" or self.new_thread or self.graph or self.python)
+
+
+def badge_of(session: Session) -> tuple[str, str]:
+    """The promise in the header, and where forks go."""
+    if session.scratch_is_temporary:
+        return (
+            "read-only · forks are temporary",
+            f"forks go to {gate.line(session.scratch_path)}, which does not outlive this computer's next start",
+        )
+    return "read-only · forks go to scratch", f"forks go to {gate.line(session.scratch_path)}"
+
+
+def _quiet(ask: Callable[[], tuple[str, ...]]) -> tuple[str, ...]:
+    """Names to offer; none when they cannot be known (the form still works)."""
+    try:
+        return ask()
+    except StudioError:
+        return ()
+
+
+def _shell(text: str) -> str:
+    return "'" + text.replace("'", "'\\''") + "'"

@@ -1,0 +1,212 @@
+"""What a person sends: the fork form and answers, read into requests. Every text is parsed here and nowhere else."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+from starlette.datastructures import FormData
+
+from studio import tagged
+from studio.errors import PatchError, StudioError, UsageError
+from studio.model import Address, ForkRequest, GraphSpec, Patch, RunRequest, State
+from studio.web.desk import Desk, ForkInput
+from studio.web.views import forks
+
+MOST_EDITS = 50
+
+
+@dataclass(frozen=True, slots=True)
+class ForkForm:
+    """The fork form as sent: what stands in it, and the request it makes unless a field is wrong."""
+
+    shown: ForkInput
+    request: ForkRequest | None
+    """None when a field has an error; it is shown at that field."""
+    act: str
+    planned: bool
+    agreed: bool
+    trusted: bool
+    error: tuple[str, str] = ("", "")
+
+    @property
+    def edited(self) -> bool:
+        return self.request is not None and (
+            bool(self.request.patch) or self.request.goto is not None or self.request.is_update or bool(self.request.new_thread)
+        )
+
+
+def _all(form: FormData, name: str) -> list[str]:
+    return [value for value in form.getlist(name) if isinstance(value, str)]
+
+
+def _one(form: FormData, name: str) -> str:
+    return next(iter(_all(form, name)), "")
+
+
+def fork_form(desk: Desk, form: FormData, *, large: bool = False) -> ForkForm:
+    """Read the fork form; `act` add, drop:N and flip:N only change the form itself."""
+    act = _one(form, "act")
+    edits, patch_set, unset, wrong = _edits(desk, form, act)
+    act = act.split(":", 1)[0]
+    if act == "add":
+        edits = _with_added(desk, edits, _one(form, "add_path"))
+    graph = GraphSpec(_one(form, "graph").strip() or None, _one(form, "python").strip() or None)
+    shown = ForkInput(
+        edits=tuple(edits),
+        goto=_one(form, "goto"),
+        mode="update" if _one(form, "mode") == "update" else "set",
+        as_node=_one(form, "as_node"),
+        update=_one(form, "update"),
+        new_thread=_one(form, "new_thread"),
+        graph=graph.graph or "",
+        python=graph.python or "",
+    )
+    trusted = bool(_one(form, "trust_types"))
+    request: ForkRequest | None = None
+    error = ("", "")
+    if not wrong:
+        try:
+            request = _request(desk.address, shown, Patch(patch_set, tuple(unset)), graph, trusted)
+        except PatchError as found:
+            error = (found.message, found.hint)
+    return ForkForm(shown, request, act, bool(_one(form, "planned")), bool(_one(form, "agree")), trusted, error)
+
+
+def _edits(desk: Desk, form: FormData, act: str) -> tuple[list[forks.EditRow], dict[str, Any], list[str], bool]:
+    paths, texts, forms = _all(form, "path"), _all(form, "value"), _all(form, "form")
+    removed = set(_all(form, "unset"))
+    verb, _, target = act.partition(":")
+    rows: list[forks.EditRow] = []
+    patch: dict[str, Any] = {}
+    unset: list[str] = []
+    wrong = False
+    for index, (path, text) in enumerate(list(zip(paths, texts, strict=False))[:MOST_EDITS]):
+        if verb == "drop" and target == str(index):
+            continue
+        kind = "text" if index < len(forms) and forms[index] == "text" else "json"
+        text = text.replace("\r\n", "\n")
+        now, exists = desk.value_at(path)
+        message, line = "", 0
+        flipped = verb == "flip" and target == str(index)
+        doc: Any = text
+        try:
+            doc = text if kind == "text" else tagged.loads(text)
+        except PatchError as error:
+            message, line = error.message, getattr(error, "line", 0) or _line_in(error.message)
+        if flipped and not message:
+            kind, text, message = _flip(kind, text, doc)
+        gone = str(index) in removed
+        if gone and not flipped:
+            unset.append(path)
+        elif not message and not _same(now, exists, doc, desk.session.show_secrets):
+            patch[path] = doc
+        wrong = wrong or bool(message and not gone)
+        rows.append(
+            forks.edit_row(
+                len(rows),
+                path,
+                now,
+                form=kind,
+                text=text,
+                error=message,
+                error_line=line,
+                unset=gone,
+                show_secrets=desk.session.show_secrets,
+            )
+        )
+    return rows, patch, unset, wrong
+
+
+def _flip(kind: str, text: str, doc: Any) -> tuple[str, str, str]:
+    """The other form of the same value: a text as JSON, or a JSON text as it is."""
+    if kind == "text":
+        return "json", tagged.dumps(doc, indent=2), ""
+    if isinstance(doc, str) and forks.plain_text(doc):
+        return "text", doc, ""
+    return "json", text, "only a text without control characters can be edited as text"
+
+
+def _same(now: Any, exists: bool, doc: Any, show_secrets: bool) -> bool:
+    """Whether the edited document still says what is stored, so that nothing is set."""
+    if not exists:
+        return False
+    try:
+        return bool(tagged.dumps(tagged.to_tagged(now)) == tagged.dumps(tagged.to_tagged(tagged.from_tagged(doc, now))))
+    except StudioError:
+        return False
+
+
+def _with_added(desk: Desk, edits: list[forks.EditRow], path: str) -> list[forks.EditRow]:
+    value, exists = desk.value_at(path)
+    if not exists or any(edit.path == path for edit in edits):
+        return edits
+    return [*edits, forks.edit_row(len(edits), path, value, show_secrets=desk.session.show_secrets)]
+
+
+def _line_in(message: str) -> int:
+    """The line number that a message of the JSON reader names."""
+    words = message.replace(",", " ").replace(":", " ").split()
+    for word, following in zip(words, words[1:], strict=False):
+        if word.lower() == "line" and following.isdigit():
+            return int(following)
+    return 0
+
+
+def _request(address: Address, shown: ForkInput, patch: Patch, graph: GraphSpec, trusted: bool) -> ForkRequest:
+    new_thread = shown.new_thread.strip() or None
+    if shown.mode == "update":
+        if patch:
+            raise PatchError(
+                "Choose one way: final values above, or an update through a node.",
+                "leave the values as they are, or switch update_state off",
+            )
+        update = tagged.loads(shown.update) if shown.update.strip() else None
+        return ForkRequest(
+            address,
+            as_node=shown.as_node or None,
+            update=update,
+            is_update=True,
+            new_thread=new_thread,
+            graph=graph,
+            trust_types=trusted,
+        )
+    return ForkRequest(address, patch=patch, goto=shown.goto or None, new_thread=new_thread, graph=graph, trust_types=trusted)
+
+
+def run_request(address: Address, form: ForkForm) -> RunRequest:
+    graph = form.request.graph if form.request is not None else GraphSpec(form.shown.graph or None, form.shown.python or None)
+    return RunRequest(address, graph=graph, trust_types=form.trusted)
+
+
+def answer_request(state: State, form: FormData) -> RunRequest:
+    """Answers to the open questions of a checkpoint. A text that is no JSON is taken as it is.
+
+    Raises UsageError when there is nothing to answer.
+    """
+    ids, texts = _all(form, "id"), _all(form, "answer")
+    if not texts:
+        raise UsageError("no answer was given", "type one and try again")
+    answers = {given: _answer(text) for given, text in zip(ids, texts, strict=False)}
+    request = RunRequest(
+        state.checkpoint.address,
+        graph=GraphSpec(_one(form, "graph").strip() or None, _one(form, "python").strip() or None),
+        trust_types=bool(_one(form, "trust_types")),
+    )
+    if len(answers) == 1:
+        return replace(request, resume=next(iter(answers.values())), has_resume=True)
+    return replace(request, answers=answers)
+
+
+def _answer(text: str) -> Any:
+    text = text.replace("\r\n", "\n").strip()
+    try:
+        return tagged.loads(text) if text else ""
+    except PatchError:
+        return text
+
+
+def query_flags(query: Mapping[str, str]) -> tuple[bool, bool, bool]:
+    """(open, reveal, whole) of a fragment's query."""
+    return query.get("open") != "0", query.get("reveal") == "1", query.get("whole") == "1"

@@ -1,0 +1,83 @@
+"""Where a person is, as a URL: file, thread, checkpoint, tab, path and base, so that reload, back and sharing work."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+from urllib.parse import parse_qsl, quote, urlencode
+
+from studio.model import Address
+
+TABS = ("changes", "conversation", "state", "tasks", "raw", "branches")
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """One view of the page. Every field is part of the URL; nothing else is remembered between two requests."""
+
+    file: str
+    """The slug of the opened location."""
+    thread: str | None = None
+    at: str | None = None
+    """A full checkpoint id; what else a person types (`#4`, `head`) is resolved first."""
+    ns: str = ""
+    tab: str = "changes"
+    path: str | None = None
+    base: str | None = None
+    """The checkpoint that diffs compare with, instead of the parent."""
+    base_ns: str | None = None
+    """Its namespace, where it differs from `ns`."""
+
+    @property
+    def address(self) -> Address:
+        return Address(self.thread or "", self.ns, self.at or "")
+
+    def to(self, **changes: str | None) -> Place:
+        return replace(self, **changes)  # type: ignore[arg-type]
+
+    def at_address(self, address: Address, **changes: str | None) -> Place:
+        """The same view at another checkpoint; a selected path and the base stay."""
+        return replace(self, thread=address.thread_id, ns=address.checkpoint_ns, at=address.checkpoint_id, **changes)  # type: ignore[arg-type]
+
+    def pairs(self) -> list[tuple[str, str]]:
+        names = (
+            ("thread", self.thread),
+            ("ns", self.ns or None),
+            ("at", self.at),
+            ("tab", self.tab if self.tab != "changes" else None),
+            ("path", self.path),
+            ("base", self.base),
+            ("base_ns", self.base_ns),
+        )
+        return [(name, value) for name, value in names if value is not None]
+
+    def url(self, part: str = "", extra: Iterable[tuple[str, str]] = ()) -> str:
+        """The address of the page, or of one part of it (`rows`, `fork`, …) with the same query."""
+        path = f"/f/{quote(self.file, safe='')}" + (f"/{part}" if part else "")
+        query = encode([*self.pairs(), *extra])
+        return f"{path}?{query}" if query else path
+
+
+def encode(pairs: Iterable[tuple[str, str]]) -> str:
+    """A query string that keeps every stored name, lone surrogates included."""
+    return urlencode(list(pairs), errors="surrogatepass", quote_via=quote, safe="/:")
+
+
+def decode(query: bytes) -> dict[str, str]:
+    """The last value of each name in a query string."""
+    return dict(parse_qsl(query.decode("latin-1"), keep_blank_values=True, errors="surrogatepass"))
+
+
+def place_of(file: str, query: Mapping[str, str]) -> Place:
+    """The place that a query names, before anything is checked against the file."""
+    tab = query.get("tab", "changes")
+    return Place(
+        file=file,
+        thread=query.get("thread"),
+        at=query.get("at") or None,
+        ns=query.get("ns", ""),
+        tab=tab if tab in TABS else "changes",
+        path=query.get("path"),
+        base=query.get("base") or None,
+        base_ns=query.get("base_ns"),
+    )

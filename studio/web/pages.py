@@ -1,0 +1,219 @@
+"""What can be read: start page, thread list, the workspace and its pieces, search, copies, the event stream."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from dataclasses import dataclass
+from itertools import islice
+
+from fastapi import APIRouter, Request
+from fastapi.responses import FileResponse, Response, StreamingResponse
+
+from studio.model import Hit
+from studio.render import gate
+from studio.session import Session
+from studio.web import events
+from studio.web.book import Book
+from studio.web.desk import Desk, badge_of
+from studio.web.forms import query_flags
+from studio.web.links import Place, decode, place_of
+from studio.web.render import Pages
+from studio.web.replies import go, html, partial, plain, target, theme
+from studio.web.views import detail, forks, runs, threads
+from studio.web.views.values import Reveal
+
+MOST_HITS = 100
+
+
+@dataclass(frozen=True, slots=True)
+class FileView:
+    list: threads.ThreadList
+    location: str
+
+
+def router(book: Book, pages: Pages, stopping: Callable[[], bool]) -> APIRouter:
+    """Routes over the opened files; every one is a GET and changes nothing."""
+    routes = APIRouter()
+
+    def desk(request: Request, file: str) -> Desk:
+        return Desk(book, place_of(file, decode(request.scope["query_string"])))
+
+    @routes.get("/")
+    def start(request: Request) -> Response:
+        query = decode(request.scope["query_string"])
+        first = book.first()
+        if first is not None and "thread" in query:  # links that other front ends print
+            return go(request, place_of(first, query).url())
+        if len(book) == 1 and first is not None:
+            return go(
+                request, Place(first).url() if book.session(first).default_thread() is not None else Place(first).url("threads")
+            )
+        files = []
+        for slug, session in book:
+            session.refresh()
+            files.append(
+                FileView(
+                    threads.thread_list(Place(slug), os.path.basename(session.location), session.threads(), ""),
+                    gate.line(session.location),
+                )
+            )
+        return html(pages.page("start.html", theme(request), files=files))
+
+    @routes.get("/f/{file}")
+    def workspace(request: Request, file: str) -> Response:
+        at = desk(request, file)
+        query = decode(request.scope["query_string"])
+        before = int(query["before"]) if query.get("before", "").isdigit() else None
+        if partial(request) and target(request) in ("stage", "centre"):
+            page = {"stage": at.stage(before=before)}
+            return html(pages.block("workspace.html", target(request), page=_piece(at, page["stage"])))
+        return html(
+            pages.page("workspace.html", theme(request), page=at.workspace(theme(request), stage=at.stage(before=before)))
+        )
+
+    @routes.get("/f/{file}/timeline")
+    def timeline(request: Request, file: str) -> Response:
+        at = desk(request, file)
+        visible = [
+            int(part) for part in decode(request.scope["query_string"]).get("visible", "").split(",")[:8] if part.isdigit()
+        ]
+        return html(
+            pages.block(
+                "workspace.html",
+                "timeline",
+                page=_Piece(timeline=at.timeline(index for index in visible if index < len(at.tree))),
+            )
+        )
+
+    @routes.get("/f/{file}/rows")
+    def rows(request: Request, file: str) -> Response:
+        query = decode(request.scope["query_string"])
+        start = int(query["start"]) if query.get("start", "").isdigit() else 0
+        chunk, width = desk(request, file).chunk(start)
+        return html(pages.macro("_row.html", "chunk", chunk, width))
+
+    @routes.get("/f/{file}/step")
+    def step(request: Request, file: str) -> Response:
+        """The N-th checkpoint of the branch through the cursor: where the scrubber was let go."""
+        at = desk(request, file)
+        line = at.tree.branch(at.address)
+        end = runs.last_of(at.tree, at.address)
+        wanted = int(decode(request.scope["query_string"]).get("step", "1") or 1)
+        if wanted > len(line):
+            line = at.tree.branch(end)
+        return go(request, at.place.at_address(line[max(0, min(wanted, len(line)) - 1)]).url())
+
+    @routes.get("/f/{file}/threads")
+    def thread_page(request: Request, file: str) -> Response:
+        session = book.session(file)
+        session.refresh()
+        query = decode(request.scope["query_string"])
+        place = Place(file, query.get("thread"))
+        found = threads.thread_list(place, os.path.basename(session.location), session.threads(), query.get("q", ""))
+        context = {"list": found, "selected": query.get("thread") or "", "drawer": partial(request)}
+        if partial(request):
+            return html(pages.block("threads.html", "rows" if target(request) == "thread-rows" else "list", **context))
+        badge, title = badge_of(session)
+        return html(
+            pages.page(
+                "threads.html", theme(request), location=gate.line(session.location), badge=badge, badge_title=title, **context
+            )
+        )
+
+    @routes.get("/f/{file}/search")
+    def search(request: Request, file: str) -> Response:
+        session = book.session(file)
+        query = decode(request.scope["query_string"])
+        text, thread = query.get("q", "").strip()[:500], query.get("thread") or None
+        place = Place(file, thread)
+        hits: list[Hit] = list(islice(session.search(text, thread, limit=2 * MOST_HITS), 2 * MOST_HITS)) if text else []
+        here = [hit for hit in hits if hit.address.thread_id == thread][:MOST_HITS]
+        others = [hit for hit in hits if hit.address.thread_id != thread][:MOST_HITS]
+        context = {
+            "found": threads.search_view(place, text, here, others),
+            "thread": thread or "",
+            "action": Place(file).url("search"),
+            "drawer": partial(request),
+        }
+        if partial(request):
+            return html(pages.block("search.html", "list", **context))
+        return html(
+            pages.page(
+                "search.html", theme(request), back=place.url(), file=gate.line(os.path.basename(session.location), 60), **context
+            )
+        )
+
+    @routes.get("/f/{file}/node")
+    def tree_node(request: Request, file: str) -> Response:
+        at = desk(request, file)
+        unfold, reveal, whole = query_flags(decode(request.scope["query_string"]))
+        path = at.place.path or ""
+        shown = Reveal(path if reveal else None, at.session.show_secrets)
+        drawn = detail.subtree(at.state, at.place, path, shown, unfold=unfold, whole=whole)
+        return html(pages.macro("_value.html", "tree_node", drawn, at._link, at._part))
+
+    @routes.get("/f/{file}/children")
+    def children(request: Request, file: str) -> Response:
+        """The next page of a value's children, as tree lines."""
+        at = desk(request, file)
+        query = decode(request.scope["query_string"])
+        path, start = at.place.path or "", int(query["start"]) if query.get("start", "").isdigit() else 0
+        drawn = detail.subtree(at.state, at.place, path, Reveal(all=at.session.show_secrets), start=start)
+        lines = [pages.macro("_value.html", "tree_node", child, at._link, at._part) for child in drawn.children]
+        more = pages.macro("_value.html", "more_children", drawn, at._link, at._part) if drawn.more else ""
+        return html("".join(lines) + more)
+
+    @routes.get("/f/{file}/edit")
+    def edit(request: Request, file: str) -> Response:
+        """The large editor, in place of the centre column."""
+        at = desk(request, file)
+        path = at.place.path or at.selected_path
+        box = at.fork_box(large=True)
+        if not box.edits and path is not None and at.value_at(path)[1]:
+            row = forks.edit_row(0, path, at.value_at(path)[0], show_secrets=at.session.show_secrets)
+            box = at.fork_box(at.input_of((row,)), large=True)
+        stage = at.stage(editor=box)
+        if partial(request):
+            return html(pages.block("workspace.html", "stage", page=_piece(at, stage)))
+        return html(pages.page("workspace.html", theme(request), page=at.workspace(theme(request), stage=stage)))
+
+    @routes.get("/f/{file}/run/{run_id}")
+    def run_panel(request: Request, file: str, run_id: str) -> Response:
+        run = book.run(file, run_id)
+        at = desk(request, file)
+        follow = decode(request.scope["query_string"]).get("follow") == "1"
+        drawn = runs.run_view(run, at.tree, at.place, follow=follow)
+        if partial(request):
+            return html(pages.macro("_fork.html", "run_panel", drawn))
+        return go(request, at.place.url())
+
+    @routes.get("/f/{file}/copy/{kind}")
+    def copy(request: Request, file: str, kind: str) -> Response:
+        return plain(desk(request, file).copy_text(kind))
+
+    @routes.get("/f/{file}/events")
+    async def event_stream(file: str) -> Response:
+        session: Session = book.session(file)
+        return StreamingResponse(events.stream(session, stopping), media_type="text/event-stream")
+
+    @routes.get("/favicon.ico")
+    def favicon() -> Response:
+        return FileResponse(pages.static / "icon.svg", media_type="image/svg+xml")
+
+    return routes
+
+
+@dataclass(frozen=True, slots=True)
+class _Piece:
+    """What one block needs of a workspace."""
+
+    stage: object = None
+    timeline: object = None
+    footer: object = None
+
+
+def _piece(at: Desk, stage: object) -> _Piece:
+    from studio.web.views.chrome import footer_keys
+
+    return _Piece(stage=stage, footer=footer_keys())

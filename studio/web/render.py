@@ -1,0 +1,67 @@
+"""Templates to HTML: one page each, one `{% block %}` per piece that can be swapped."""
+
+from __future__ import annotations
+
+import hashlib
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+from jinja2 import Environment, FileSystemLoader, StrictUndefined
+
+from studio import assets
+
+STYLES = (
+    "css/tokens.css",
+    "css/base.css",
+    "css/layout.css",
+    "css/timeline.css",
+    "css/value.css",
+    "css/cards.css",
+    "css/chat.css",
+    "css/side.css",
+    "css/fork.css",
+    "css/run.css",
+    "css/threads.css",
+    "css/dialog.css",
+)
+MODULES = ("js/cursor.js", "js/keys.js", "js/live.js", "js/panels.js", "js/copy.js", "js/editor.js")
+
+
+class Pages:
+    """The templates of the page; safe to share between threads."""
+
+    def __init__(self) -> None:
+        self.static = assets.static_folder().resolve()
+        self._env = Environment(
+            loader=FileSystemLoader(assets.templates_folder()),
+            autoescape=True,
+            undefined=StrictUndefined,
+            trim_blocks=True,
+            lstrip_blocks=True,
+        )
+        self._env.globals.update(asset=self.asset, styles=STYLES, modules=MODULES)
+
+    def asset(self, name: str) -> str:
+        """The address of a static file; its content's hash in it lets the browser keep it."""
+        return f"/static/{name}?v={_digest(self.static / name)}"
+
+    def page(self, name: str, theme: str = "", **context: Any) -> str:
+        return self._env.get_template(name).render(theme=theme, **context)
+
+    def block(self, name: str, block: str, **context: Any) -> str:
+        """One block of a page by itself, for a swap."""
+        template = self._env.get_template(name)
+        return "".join(template.blocks[block](template.new_context({"theme": "", **context})))
+
+    def macro(self, name: str, macro: str, *arguments: Any) -> str:
+        """One macro of a file of macros by itself."""
+        return str(getattr(self._env.get_template(name).module, macro)(*arguments))
+
+
+@lru_cache(maxsize=256)
+def _digest(path: Path) -> str:
+    try:
+        return hashlib.sha256(path.read_bytes()).hexdigest()[:12]
+    except OSError:
+        return "missing"

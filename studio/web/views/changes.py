@@ -1,0 +1,284 @@
+"""What a superstep changed, grouped by the task that wrote it, and what is scheduled from there."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from studio import tagged
+from studio.model import START, Author, Change, Comparison, State, Task, Value
+from studio.render import gate, labels, preview, secrets
+from studio.tree import CheckpointTree
+from studio.web.links import Place
+from studio.web.views.values import (
+    NOTHING,
+    Bubble,
+    Line,
+    Lines,
+    Reveal,
+    Shown,
+    Span,
+    bubble,
+    kind_of,
+    last_key,
+    lines_of,
+    shown,
+    text_spans,
+)
+
+MOST_CHANGES = 120
+"""Changes drawn at once in one group."""
+SHORT_TEXT = 48
+SIGNS = {"add": ("+", "added"), "remove": ("−", "removed"), "replace": ("~", "changed"), "move": ("↷", "moved")}
+
+
+@dataclass(frozen=True, slots=True)
+class ChangeView:
+    path: str
+    href: str
+    """Selects the path: the right column then says why."""
+    form: str
+    """`scalar`, `text`, `message`, `lines` or `move`: how it is drawn."""
+    op: str
+    sign: str
+    sign_word: str
+    selected: bool
+    before: Shown | None = None
+    after: Shown | None = None
+    spans: tuple[Span, ...] = ()
+    bubble: Bubble | None = None
+    lines: Lines | None = None
+    state_href: str = ""
+    from_path: str = ""
+    certainty: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Group:
+    title: str
+    note: str
+    changes: tuple[ChangeView, ...]
+    more: int = 0
+    kind: str = "task"
+    """`task`, `input`, `edit` or `unknown`."""
+
+
+@dataclass(frozen=True, slots=True)
+class Unchanged:
+    summary: str
+    lines: tuple[tuple[Line, str], ...]
+    """(line, link into State)."""
+
+
+@dataclass(frozen=True, slots=True)
+class Scheduled:
+    name: str
+    status: str
+    status_kind: str
+    text: str
+    question: str = ""
+    answer: str = ""
+    error: str = ""
+    note: str = ""
+    links: tuple[tuple[str, str], ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Changes:
+    groups: tuple[Group, ...]
+    unchanged: Unchanged | None
+    scheduled: tuple[Scheduled, ...]
+    next_text: str
+    empty: str
+    problems: tuple[str, ...]
+    compared: str
+
+
+def changes(place: Place, comparison: Comparison, state: State, tree: CheckpointTree, reveal: Reveal = NOTHING) -> Changes:
+    groups = _groups(place, comparison, reveal)
+    before = comparison.before
+    compared = "the empty state" if before is None else "parent"
+    if before is not None:
+        number = tree.number(before.address) if before.address in tree else before.checkpoint_id
+        parent = tree.parent(state.checkpoint.address)
+        origin = tree.origin(state.checkpoint.address)
+        word = "parent" if before.address == parent else "origin" if before.address == origin else "base"
+        compared = f"{word} #{number}"
+    return Changes(
+        groups=groups,
+        unchanged=_unchanged(place, comparison, state),
+        scheduled=tuple(scheduled(task, place, tree) for task in state.tasks),
+        next_text=next_text(state),
+        empty="" if groups else "Nothing in the state changed." if comparison.before is not None else "The state is empty here.",
+        problems=tuple(
+            gate.line(f"{problem.where}: {problem.message}", 300) for problem in (*comparison.problems, *state.problems)
+        ),
+        compared=gate.line(compared),
+    )
+
+
+def _groups(place: Place, comparison: Comparison, reveal: Reveal) -> tuple[Group, ...]:
+    found: dict[tuple[Author, ...], list[Change]] = {}
+    for change in comparison.changes:
+        found.setdefault(change.authors, []).append(change)
+    return tuple(_group(place, authors, members, comparison, reveal) for authors, members in found.items())
+
+
+def _group(place: Place, authors: Sequence[Author], members: Sequence[Change], comparison: Comparison, reveal: Reveal) -> Group:
+    names = list(dict.fromkeys(gate.line(author.node, 80) for author in authors if author.node))
+    channels = len({change.channel for change in members})
+    note = f"wrote {labels.plural(channels, 'channel')}"
+    kind = "task"
+    title = " and ".join(names[:6])
+    bases = {author.basis for author in authors}
+    if not names:
+        title, note, kind = "Author not known", "this file does not tell which task wrote it", "unknown"
+        if comparison.after.origin == "scratch" or comparison.after.source in ("fork", "update"):
+            title, note, kind = "Edited by hand", "set in a fork", "edit"
+    elif names == [START]:
+        title, note, kind = "Input", "given from outside", "input"
+    elif "versions" in bases:
+        note += " · inferred from version numbers"
+    drawn = tuple(_change(place, change, reveal) for change in members[:MOST_CHANGES])
+    return Group(title, note, drawn, max(0, len(members) - MOST_CHANGES), kind)
+
+
+def _change(place: Place, change: Change, reveal: Reveal) -> ChangeView:
+    sign, word = SIGNS[change.op]
+    key = last_key(change.path)
+    path = gate.line(change.path, 300)
+    common = {
+        "path": path,
+        "href": place.to(path=change.path).url(),
+        "op": change.op,
+        "sign": sign,
+        "sign_word": word,
+        "selected": place.path == change.path,
+        "state_href": place.to(path=change.path, tab="state").url(),
+    }
+    if change.op == "move":
+        return ChangeView(
+            form="move",
+            from_path=gate.line(change.from_path or "", 300),
+            after=shown(change.after, key, path=change.path),
+            **common,
+        )  # type: ignore[arg-type]
+    value = change.before if change.op == "remove" else change.after
+    drawn = bubble(value, sign=sign, sign_word=word)
+    if drawn is not None:
+        return ChangeView(form="message", bubble=drawn, **common)  # type: ignore[arg-type]
+    before = shown(change.before, key, path=change.path, reveal=reveal) if change.op != "add" else None
+    after = shown(change.after, key, path=change.path, reveal=reveal) if change.op != "remove" else None
+    masked = any(side is not None and side.masked for side in (before, after))
+    if change.op == "replace" and isinstance(change.before, str) and isinstance(change.after, str) and not masked:
+        if max(len(change.before), len(change.after)) > SHORT_TEXT or "\n" in change.before + change.after:
+            return ChangeView(form="text", spans=text_spans(change.before, change.after), **common)  # type: ignore[arg-type]
+    if change.op in ("add", "remove") and not masked:
+        if isinstance(value, str) and (len(value) > SHORT_TEXT or "\n" in value):
+            shown_text = gate.clean(value[:1200])
+            spans = (Span("ins" if change.op == "add" else "del", shown_text),)
+            if len(value) > 1200:
+                spans += (Span("fold", f"{len(value) - 1200:,} more characters"),)
+            return ChangeView(form="text", spans=spans, after=after, before=before, **common)  # type: ignore[arg-type]
+        if kind_of(value) in ("list", "map", "type") and _many(value):
+            return ChangeView(form="lines", lines=_nested(value, change.path, reveal), after=after, before=before, **common)  # type: ignore[arg-type]
+    return ChangeView(form="scalar", before=before, after=after, **common)  # type: ignore[arg-type]
+
+
+def _many(value: Value) -> bool:
+    return len(tagged.children(value)) > 0 and len(preview.summary(value, 200)) > SHORT_TEXT
+
+
+def _nested(value: Value, path: str, reveal: Reveal) -> Lines:
+    """The lines of a collection; items that are messages keep their role in front."""
+    return lines_of(value, path, reveal, limit=8)
+
+
+def _unchanged(place: Place, comparison: Comparison, state: State) -> Unchanged | None:
+    """What stayed the same, in one line: whole channels by name, list items by count."""
+    touched: dict[str, set[str]] = {}
+    for change in comparison.changes:
+        steps = tagged.split_path(change.path)
+        if steps:
+            touched.setdefault(steps[0], set()).add(steps[1] if len(steps) > 1 else "")
+    words: list[str] = []
+    lines: list[tuple[Line, str]] = []
+    for channel, value in state.values.items():
+        inner = touched.get(channel)
+        if inner is None:
+            name = gate.line(channel, 60)
+            words.append(name)
+            lines.append((Line(name, shown(value, channel)), place.to(tab="state", path=tagged.join_path([channel])).url()))
+        elif isinstance(value, list) and "" not in inner and len(value) > len(inner):
+            words.append(f"{len(value) - len(inner):,} {gate.line(channel, 60)}")
+    if not words or comparison.before is None:
+        return None
+    shown_words = ", ".join(words[:6]) + (f" and {len(words) - 6} more" if len(words) > 6 else "")
+    return Unchanged(f"{shown_words} unchanged", tuple(lines[:60]))
+
+
+def next_text(state: State) -> str:
+    if state.next is None:
+        return "next: not known"
+    if not state.next:
+        return "nothing left to run"
+    names = [gate.line(name, 60) if name else "?" for name in state.next]
+    counts = {name: names.count(name) for name in names}
+    return "next: " + ", ".join(name if count == 1 else f"{name} ×{count}" for name, count in counts.items())
+
+
+STATUS_KINDS = {"done": "ok", "failed": "fail", "paused": "wait", "pending": "idle", "unknown": "idle"}
+
+
+def scheduled(task: Task, place: Place, tree: CheckpointTree) -> Scheduled:
+    question = answer = note = text = ""
+    if task.interrupts:
+        last = task.interrupts[-1]
+        question = question_text(last.value)
+        answer = preview.summary(last.answer, 120) if last.answered else ""
+        if len(task.interrupts) > 1:
+            note = f"{len(task.interrupts)} questions"
+    elif task.error:
+        text = ""
+    elif task.writes:
+        channels = list(
+            dict.fromkeys(
+                gate.line(write.channel, 40) for write in task.writes if not write.channel.startswith(("__", "branch:"))
+            )
+        )
+        text = "wrote " + ", ".join(channels[:6]) if channels else "wrote nothing to the state"
+    else:
+        text = labels.TASK_WORDS[task.status]
+    return Scheduled(
+        name=gate.line(task.name, 80) if task.name else "name not known",
+        status=labels.TASK_WORDS[task.status],
+        status_kind=STATUS_KINDS[task.status],
+        text=text,
+        question=question,
+        answer=answer,
+        error=gate.line(secrets.mask_text(task.error.strip().splitlines()[-1] if task.error.strip() else ""), 240)
+        if task.error
+        else "",
+        note=note,
+        links=tuple(_track(ns, place, tree) for ns in task.subgraph_ns if ns),
+    )
+
+
+def question_text(value: Value) -> str:
+    """An interrupt's question in words: the text of the usual keys, else the value in one line."""
+    if isinstance(value, str):
+        return gate.line(value, 300)
+    if isinstance(value, Mapping):
+        for key in ("question", "message", "prompt", "text", "description", "action"):
+            if isinstance(value.get(key), str):
+                return gate.line(value[key], 300)
+    return preview.summary(value, 300)
+
+
+def _track(ns: str, place: Place, tree: CheckpointTree) -> tuple[str, str]:
+    """(words, link to the first row) of a subgraph's own rows."""
+    roots = tree.roots(ns)
+    name = gate.line(ns.rsplit("|", 1)[-1].rsplit(":", 1)[0], 60)
+    if not roots:
+        return (f"subgraph {name}", "")
+    return (f"open the track of {name}", place.at_address(roots[0], path=None).url())

@@ -1,0 +1,197 @@
+"""The frame around every view: header, tabs, key line, scrubber, the table of keys."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from studio.actions import ACTIONS, Action, key_label
+from studio.model import Row, State
+from studio.render import gate, labels
+from studio.tree import CheckpointTree
+from studio.web.links import TABS, Place
+from studio.web.views.timeline import badges, neighbour_branch
+
+TAB_TITLES = {
+    "changes": "Changes",
+    "conversation": "Conversation",
+    "state": "State",
+    "tasks": "Tasks",
+    "raw": "Raw",
+    "branches": "Branches",
+}
+BROWSER_KEYS = {
+    "down": "ArrowDown",
+    "up": "ArrowUp",
+    "home": "Home",
+    "end": "End",
+    "left_square_bracket": "[",
+    "right_square_bracket": "]",
+    "slash": "/",
+    "question_mark": "?",
+    "escape": "Escape",
+    "enter": "Enter",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Key:
+    """An action as the page binds it: `event` names are what `KeyboardEvent.key` says."""
+
+    id: str
+    title: str
+    help: str
+    labels: tuple[str, ...]
+    events: str
+    group: str
+
+
+@dataclass(frozen=True, slots=True)
+class Tab:
+    id: str
+    title: str
+    href: str
+    current: bool
+    key: str
+
+
+@dataclass(frozen=True, slots=True)
+class Head:
+    """The headline of the centre column."""
+
+    title: str
+    facts: tuple[str, ...]
+    when: str
+    iso: str
+    because: str
+    badges: tuple[tuple[str, str], ...]
+    tabs: tuple[Tab, ...]
+    compared: str
+    base_href: str
+    base_title: str
+    pinned: bool
+    parent_href: str
+    previous_branch: str
+    next_branch: str
+    parent_link: str
+    conversation_hint: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Foot:
+    step: int
+    of: int
+    text: str
+    percent: int
+    first: str
+    last: str
+
+
+@dataclass(frozen=True, slots=True)
+class Chrome:
+    title: str
+    file: str
+    location: str
+    file_href: str
+    thread: str
+    thread_raw: str
+    threads_href: str
+    search_href: str
+    query: str
+    badge: str
+    badge_title: str
+    events_href: str
+    theme: str
+    next_theme: str
+    here: str
+    """Where the theme form goes back to."""
+    keys: tuple[Key, ...]
+    footer: tuple[Key, ...]
+    others: tuple[tuple[str, str], ...]
+    """Other opened files: (name, link)."""
+
+
+def keys() -> tuple[Key, ...]:
+    return tuple(_key(action) for action in ACTIONS)
+
+
+def _key(action: Action) -> Key:
+    return Key(
+        action.id,
+        action.title,
+        action.help,
+        tuple(key_label(key) for key in action.keys),
+        " ".join(BROWSER_KEYS.get(key, key) for key in action.keys),
+        action.group,
+    )
+
+
+def footer_keys() -> tuple[Key, ...]:
+    return tuple(_key(action) for action in ACTIONS if action.footer)
+
+
+def head(place: Place, tree: CheckpointTree, row: Row, state: State, because: str, compared: str) -> Head:
+    address = row.checkpoint.address
+    facts = [f"#{row.number}"]
+    if row.checkpoint.step is not None:
+        facts.append(f"step {row.checkpoint.step}")
+    if row.seconds is not None:
+        facts.append(labels.duration(row.seconds))
+    if row.depth:
+        facts.append(gate.line("in " + address.checkpoint_ns.split(":", 1)[0], 60))
+    parent = tree.grew_from(address)
+    previous, following = neighbour_branch(tree, address, -1), neighbour_branch(tree, address, 1)
+    keep = {"path": None}
+    pinned = bool(place.base) and place.tab != "branches"
+    own = place.base == address.checkpoint_id
+    return Head(
+        title=gate.line(row.label, 120),
+        facts=tuple(facts),
+        when=labels.when(row.checkpoint.created_at, date=False),
+        iso=row.checkpoint.created_at or "",
+        because=because,
+        badges=badges(row),
+        tabs=_tabs(place, tree),
+        compared=compared,
+        base_href=place.to(
+            base=None if pinned else address.checkpoint_id, base_ns=None if pinned else address.checkpoint_ns
+        ).url(),
+        base_title="Compare with the parent again" if pinned else "Compare every checkpoint with this one",
+        pinned=pinned and not own,
+        parent_href=place.at_address(parent, **keep).url() if parent else "",
+        parent_link=f"#{tree.number(parent)}" if parent else "",
+        previous_branch=place.at_address(previous, **keep).url() if previous else "",
+        next_branch=place.at_address(following, **keep).url() if following else "",
+    )
+
+
+def _tabs(place: Place, tree: CheckpointTree) -> tuple[Tab, ...]:
+    shown = TABS if tree.branch_count > 1 else TABS[:-1]
+    by_id = {action.id: action for action in ACTIONS}
+    return tuple(
+        Tab(
+            tab,
+            TAB_TITLES[tab],
+            (place.to(tab=tab) if "branches" not in (tab, place.tab) else place.to(tab=tab, base=None, base_ns=None)).url(),
+            place.tab == tab,
+            key_label(by_id[tab].keys[0]) if tab in by_id else "",
+        )
+        for tab in shown
+    )
+
+
+def foot(place: Place, tree: CheckpointTree) -> Foot:
+    """The scrubber runs over the branch of the cursor, from its root to its end."""
+    address = place.address
+    line = tree.branch(address)
+    end, ahead = address, 0
+    while True:
+        children = tree.children(end)
+        if not children or ahead > 200_000:
+            break
+        end, ahead = children[0], ahead + 1
+    step, of = len(line), len(line) + ahead
+    percent = 100 if of <= 1 else round(100 * (step - 1) / (of - 1))
+    keep = {"path": None}
+    return Foot(
+        step, of, f"{step} of {of}", percent, place.at_address(line[0], **keep).url(), place.at_address(end, **keep).url()
+    )

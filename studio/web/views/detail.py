@@ -1,0 +1,199 @@
+"""The tabs State, Tasks and Raw of one checkpoint."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from studio import tagged
+from studio.model import Interrupt, State, Task, Value
+from studio.render import gate, labels, preview, secrets
+from studio.tree import CheckpointTree
+from studio.web.links import Place
+from studio.web.views.changes import STATUS_KINDS, _track, question_text
+from studio.web.views.values import Line, Node, Reveal, node, shown
+from studio.web.views.why import because
+
+RAW_LIMIT = 200_000
+"""Characters of one JSON text in Raw before it is cut."""
+
+
+@dataclass(frozen=True, slots=True)
+class StateView:
+    nodes: tuple[Node, ...]
+    internal: tuple[Node, ...]
+    empty: str
+    problems: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    id: str
+    text: str
+    answered: bool
+    answer: str
+    value: Node | None
+
+
+@dataclass(frozen=True, slots=True)
+class TaskView:
+    name: str
+    status: str
+    status_kind: str
+    because: str
+    triggers: tuple[str, ...]
+    writes: tuple[Line, ...]
+    questions: tuple[Question, ...]
+    error: str
+    arg: str
+    links: tuple[tuple[str, str], ...]
+    id: str
+    path: str
+    inferred: bool
+
+
+@dataclass(frozen=True, slots=True)
+class TasksView:
+    tasks: tuple[TaskView, ...]
+    empty: str
+
+
+@dataclass(frozen=True, slots=True)
+class RawView:
+    facts: tuple[tuple[str, str], ...]
+    sections: tuple[tuple[str, str, int], ...]
+    """(title, JSON text, characters that were cut)."""
+
+
+def state_view(state: State, place: Place, reveal: Reveal, *, start: int = 0) -> StateView:
+    opened = (place.path,) if place.path else ()
+    names = list(state.values)
+
+    def top(channel: str, value: Value, index: int, of: int) -> Node:
+        path = tagged.join_path([channel])
+        note = {
+            "exact": "rebuilt from its deltas",
+            "ambiguous": "rebuilt, may differ",
+            "unavailable": "cannot be rebuilt from this file",
+        }.get(state.rebuilt.get(channel, ""), "")
+        return node(
+            path,
+            channel,
+            value,
+            opened=opened,
+            depth=1 if len(names) <= 12 and not _big(value) else 0,
+            position=index + 1,
+            of=of,
+            selected=place.path,
+            reveal=reveal,
+            note=note,
+        )
+
+    return StateView(
+        nodes=tuple(top(name, state.values[name], index, len(names)) for index, name in enumerate(names)),
+        internal=tuple(
+            node("", name, value, depth=0, position=index + 1, of=len(state.internal))
+            for index, (name, value) in enumerate(state.internal.items())
+        ),
+        empty="" if names else "This checkpoint holds no state channels yet.",
+        problems=tuple(gate.line(f"{problem.where}: {problem.message}", 300) for problem in state.problems),
+    )
+
+
+def _big(value: Value) -> bool:
+    return isinstance(value, (list, dict)) and len(value) > 12 or isinstance(value, str)
+
+
+def subtree(
+    state: State, place: Place, path: str, reveal: Reveal, *, start: int = 0, unfold: bool = True, whole: bool = False
+) -> Node:
+    """One node of the State tree, open or closed; RefError when the path is not there."""
+    steps = tagged.split_path(path)
+    value = tagged.get(dict(state.values), path)
+    return node(
+        path,
+        steps[-1] if steps else "",
+        value,
+        depth=1 if unfold else 0,
+        level=len(steps),
+        selected=place.path,
+        reveal=reveal,
+        start=start,
+        whole=whole,
+    )
+
+
+def tasks_view(state: State, place: Place, tree: CheckpointTree) -> TasksView:
+    tasks = tuple(_task(task, place, tree) for task in state.tasks)
+    empty = ""
+    if not tasks:
+        empty = (
+            "Nothing was scheduled from here: this run was done."
+            if state.next == ()
+            else "This file does not tell what was scheduled from here."
+        )
+    return TasksView(tasks, empty)
+
+
+def _task(task: Task, place: Place, tree: CheckpointTree) -> TaskView:
+    return TaskView(
+        name=gate.line(task.name, 120) if task.name else "name not known",
+        status=labels.TASK_WORDS[task.status],
+        status_kind=STATUS_KINDS[task.status],
+        because=because(task),
+        triggers=tuple(gate.line(trigger.channel, 120) for trigger in task.triggers),
+        writes=tuple(Line(gate.line(write.channel, 80), shown(write.value, write.channel)) for write in task.writes),
+        questions=tuple(_question(interrupt) for interrupt in task.interrupts),
+        error=gate.clean(secrets.mask_text(task.error)) if task.error else "",
+        arg=preview.summary(task.arg, 300) if task.arg is not None else "",
+        links=tuple(_track(ns, place, tree) for ns in task.subgraph_ns if ns),
+        id=gate.line(task.id or "not known", 80),
+        path=gate.line(task.path or "", 200),
+        inferred=task.inferred,
+    )
+
+
+def _question(interrupt: Interrupt) -> Question:
+    structured = not isinstance(interrupt.value, (str, int, float, bool, type(None)))
+    return Question(
+        id=gate.line(interrupt.id or "", 80),
+        text=question_text(interrupt.value),
+        answered=interrupt.answered,
+        answer=preview.summary(interrupt.answer, 200) if interrupt.answered else "",
+        value=node("", "question", interrupt.value, depth=2) if structured else None,
+    )
+
+
+def raw_view(state: State, show_secrets: bool) -> RawView:
+    header = state.checkpoint
+    facts = (
+        ("thread_id", header.thread_id),
+        ("checkpoint_ns", header.checkpoint_ns or "(root)"),
+        ("checkpoint_id", header.checkpoint_id),
+        ("parent_checkpoint_id", header.parent_checkpoint_id or "none"),
+        ("step", "none" if header.step is None else str(header.step)),
+        ("source", header.source or "none"),
+        ("created_at", labels.when(header.created_at) + " UTC"),
+        ("size", labels.size(header.size_bytes)),
+        ("format", "not known" if state.format is None else f"checkpoint.v {state.format}"),
+        ("stored in", header.origin),
+    )
+    mask = None if show_secrets else secrets.reason
+    sections = (
+        _section("values", dict(state.values), mask),
+        _section("scheduling channels", dict(state.internal), mask),
+        _section("metadata", dict(state.metadata), mask),
+        _section("channel_versions", _plain(state.channel_versions), None),
+        _section("versions_seen", _plain(state.versions_seen), None),
+    )
+    return RawView(tuple((name, gate.line(value, 300)) for name, value in facts), sections)
+
+
+def _plain(value: Any) -> Any:
+    return {key: _plain(item) for key, item in value.items()} if isinstance(value, Mapping) else value
+
+
+def _section(title: str, value: dict[str, Any], mask: Any) -> tuple[str, str, int]:
+    text = tagged.dumps(tagged.to_tagged(value, mask=mask), indent=2)
+    return title, text[:RAW_LIMIT], max(0, len(text) - RAW_LIMIT)

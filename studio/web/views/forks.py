@@ -1,0 +1,251 @@
+"""The fork box: the values to edit, the promise of what would happen, and what a run would do."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from studio import tagged
+from studio.model import ForkPreview, RunPlan, Value
+from studio.render import gate, secrets
+from studio.web.links import Place
+from studio.web.views.values import Shown, Span, last_key, shown, text_spans
+
+MOST_PREVIEW = 40
+
+
+@dataclass(frozen=True, slots=True)
+class EditRow:
+    """One value in the form. `text` is what stands in the textarea; it is parsed on the server only."""
+
+    index: int
+    path: str
+    """As sent back: raw, escaped by the template only."""
+    label: str
+    text: str
+    form: str
+    """`text` (a plain string, as it is) or `json` (tagged JSON)."""
+    lines: int
+    now: Shown
+    unset: bool = False
+    error: str = ""
+    error_line: int = 0
+    big: bool = False
+    """Too long for the small box: opened in the large editor."""
+
+
+@dataclass(frozen=True, slots=True)
+class Effect:
+    """One line of the preview: a path, what it was, what it will be."""
+
+    path: str
+    before: Shown | None
+    after: Shown | None
+    spans: tuple[Span, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class PlanView:
+    runs: tuple[str, ...]
+    kept: tuple[str, ...]
+    asks: tuple[str, ...]
+    side_effects: tuple[str, ...]
+    graph: str
+    graph_file: str
+    interpreter: str
+    types: tuple[tuple[str, str, bool], ...]
+    """(name, count and channels in words, safe)."""
+    needs_trust: bool
+    warnings: tuple[str, ...]
+    stored_in: str
+    makes_copy: bool
+    one_click: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Promise:
+    """The answer to "what would happen": the preview of the fork and the plan of a run."""
+
+    effects: tuple[Effect, ...]
+    more: int
+    next_text: str
+    warnings: tuple[str, ...]
+    refused: str
+    error: str
+    error_hint: str
+    plan: PlanView | None
+    plan_error: str
+    plan_hint: str
+    confirm: bool = False
+    """The run was asked for, but the plan has something that a person must agree to first."""
+    edited: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class ForkBox:
+    title: str
+    number: str
+    action: str
+    preview_action: str
+    edit_href: str
+    edits: tuple[EditRow, ...]
+    hint: str
+    goto_options: tuple[str, ...]
+    goto: str
+    as_node_options: tuple[str, ...]
+    mode: str
+    """`set` or `update`."""
+    as_node: str
+    update: str
+    new_thread: str
+    graph: str
+    python: str
+    add_path: str
+    """Path that the button adds to the form; empty when it is there."""
+    promise: Promise | None
+    open_more: bool
+    questions: tuple[AnswerRow, ...]
+    answer_action: str
+    in_place: bool = False
+    large: bool = False
+    cancel_href: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class AnswerRow:
+    id: str
+    node: str
+    question: str
+    text: str = ""
+    error: str = ""
+
+
+def edit_row(
+    index: int,
+    path: str,
+    value: Value,
+    *,
+    form: str | None = None,
+    text: str | None = None,
+    error: str = "",
+    error_line: int = 0,
+    unset: bool = False,
+    show_secrets: bool = False,
+) -> EditRow:
+    """A value as a form row. A plain string is edited as it is unless a browser's form would change it."""
+    key = last_key(path)
+    chosen = form or ("text" if plain_text(value) and not secrets.reason(key, value) else "json")
+    body = text
+    if body is None:
+        body = value if chosen == "text" and isinstance(value, str) else json_text(value, key, show_secrets)
+    lines = body.count("\n") + 1
+    return EditRow(
+        index=index,
+        path=path,
+        label=gate.line(path or "/", 200),
+        text=body,
+        form=chosen,
+        lines=max(1, min(12, max(lines, len(body) // 42 + 1))),
+        now=shown(value, key, path=path),
+        unset=unset,
+        error=gate.line(error, 300),
+        error_line=error_line,
+        big=len(body) > 600 or lines > 12,
+    )
+
+
+def plain_text(value: Value) -> bool:
+    """Whether a browser's textarea gives this text back unchanged (it turns every line end into one form)."""
+    return isinstance(value, str) and gate.clean(value) == value and len(value) < 200_000
+
+
+def json_text(value: Value, key: str | None, show_secrets: bool) -> str:
+    """Tagged JSON of a value; a masked part stands for the stored one."""
+    why = None if show_secrets else secrets.reason(key, value)
+    if why:
+        return tagged.dumps({"$masked": why})
+    return tagged.dumps(tagged.to_tagged(value, mask=None if show_secrets else secrets.reason), indent=2)
+
+
+def promise(
+    preview: ForkPreview | None,
+    plan: RunPlan | None,
+    *,
+    error: tuple[str, str] = ("", ""),
+    plan_error: tuple[str, str] = ("", ""),
+    confirm: bool = False,
+    edited: bool = False,
+) -> Promise:
+    changes = preview.changes if preview else ()
+    effects = tuple(_effect(change.path, change.op, change.before, change.after) for change in changes[:MOST_PREVIEW])
+    return Promise(
+        effects=effects,
+        more=max(0, len(changes) - MOST_PREVIEW),
+        next_text=_names(preview.next if preview else None),
+        warnings=tuple(gate.line(text, 300) for text in (preview.warnings if preview else ())),
+        refused=gate.line(preview.refused, 400) if preview and preview.refused else "",
+        error=gate.line(error[0], 400),
+        error_hint=gate.line(error[1], 300),
+        plan=_plan(plan) if plan else None,
+        plan_error=gate.line(plan_error[0], 400),
+        plan_hint=gate.line(plan_error[1], 300),
+        confirm=confirm,
+        edited=edited,
+    )
+
+
+def _effect(path: str, op: str, before: Value, after: Value) -> Effect:
+    key = last_key(path)
+    if (
+        op == "replace"
+        and isinstance(before, str)
+        and isinstance(after, str)
+        and max(len(before), len(after)) > 48
+        and not secrets.reason(key, before)
+    ):
+        return Effect(gate.line(path, 200), None, None, text_spans(before, after))
+    return Effect(
+        gate.line(path, 200),
+        shown(before, key, path=path, width=90) if op != "add" else None,
+        shown(after, key, path=path, width=90) if op != "remove" else None,
+        (),
+    )
+
+
+def _names(names: Sequence[str | None] | None) -> str:
+    if names is None:
+        return "not known"
+    return ", ".join(gate.line(name, 60) if name else "?" for name in names) or "nothing: the thread would be done"
+
+
+def _plan(plan: RunPlan) -> PlanView:
+    def lines(texts: Sequence[str]) -> tuple[str, ...]:
+        return tuple(gate.line(text, 300) for text in texts)
+
+    types = tuple(
+        (
+            gate.line(use.name, 160),
+            f"{use.count:,}×" + (f" in {gate.line(', '.join(use.channels[:4]), 120)}" if use.channels else ""),
+            use.safe,
+        )
+        for use in plan.types
+    )
+    return PlanView(
+        runs=lines(plan.runs),
+        kept=lines(plan.kept),
+        asks=lines(plan.asks),
+        side_effects=lines(plan.side_effects),
+        graph=gate.line(plan.graph, 200),
+        graph_file=gate.line(plan.graph_file or "", 300),
+        interpreter=gate.line(plan.interpreter, 300),
+        types=types,
+        needs_trust=plan.needs_trust,
+        warnings=lines(plan.warnings),
+        stored_in=gate.line(plan.stored_in, 300),
+        makes_copy=plan.makes_copy,
+        one_click=plan.one_click,
+    )
+
+
+def large(place: Place) -> str:
+    return place.url("edit")

@@ -1,0 +1,280 @@
+"""The timeline: rows of 40 px in chunks of 200, each with its own small drawing of lanes, bends and a status shape.
+
+A lane belongs to a chain of rows from the row it branched off to its last row (`studio.lanes`). What is drawn in a row follows
+from this row and its two neighbours alone, so any window of a million rows costs the same.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from studio.model import Address, Row
+from studio.render import gate, labels
+from studio.tree import CheckpointTree
+from studio.web.links import Place
+
+CHUNK = 200
+ROW_HEIGHT = 40
+MIDDLE = ROW_HEIGHT // 2
+LEFT = 16
+"""Centre of lane 0 from the left edge."""
+MOST_CHIPS = 3
+SOURCES = {"loop": "superstep", "input": "input", "update": "update_state", "fork": "fork"}
+
+
+@dataclass(frozen=True, slots=True)
+class Stroke:
+    """A line or bend as an SVG path; `kind` is main, sub or fork; dashed in the scratch file."""
+
+    d: str
+    kind: str
+    dashed: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Shape:
+    """The status: dot, square, hollow, cross."""
+
+    form: str
+    kind: str
+    x: int
+    dashed: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class RowView:
+    dom_id: str
+    href: str
+    number: str
+    title: str
+    subtitle: str
+    badges: tuple[tuple[str, str], ...]
+    """(text, kind) with kind head, wait, fail, fork, mark."""
+    chips: tuple[str, ...]
+    more_chips: int
+    gap: str
+    when: str
+    iso: str
+    level: int
+    position: int
+    size: int
+    selected: bool
+    strokes: tuple[Stroke, ...]
+    shape: Shape
+    status: str
+
+
+@dataclass(frozen=True, slots=True)
+class Chunk:
+    start: int
+    count: int
+    rows: tuple[RowView, ...] | None
+    """None = not loaded yet: a placeholder of the same height."""
+    href: str
+
+    @property
+    def height(self) -> int:
+        return self.count * ROW_HEIGHT
+
+
+@dataclass(frozen=True, slots=True)
+class Timeline:
+    summary: str
+    chunks: tuple[Chunk, ...]
+    width: int
+    href: str
+    """Fragment that draws the timeline again."""
+    total: int
+    problems: tuple[str, ...]
+    height: int = ROW_HEIGHT
+
+
+def lane_step(lane_count: int) -> int:
+    """Distance of two lanes in pixels; many lanes are drawn closer together."""
+    return 16 if lane_count <= 7 else max(4, 112 // lane_count)
+
+
+def lane_width(lane_count: int) -> int:
+    return 2 * LEFT + min(max(0, lane_count - 1), 40) * lane_step(lane_count)
+
+
+def timeline(tree: CheckpointTree, place: Place, visible: Sequence[int] = ()) -> Timeline:
+    """The whole timeline with only the chunks filled that hold the cursor or a visible row."""
+    total = len(tree)
+    cursor = tree.index(place.address) if place.at and place.address in tree else 0
+    wanted = {cursor // CHUNK, *(index // CHUNK for index in visible)}
+    chunks = tuple(chunk(tree, place, start, load=start // CHUNK in wanted) for start in range(0, total, CHUNK))
+    return Timeline(
+        summary=_summary(tree),
+        chunks=chunks,
+        width=lane_width(tree.lane_count),
+        href=place.to(at=None, path=None, tab="changes").url("timeline"),
+        total=total,
+        problems=tuple(gate.line(f"{problem.where}: {problem.message}", 300) for problem in tree.problems),
+    )
+
+
+def _summary(tree: CheckpointTree) -> str:
+    parts = [labels.plural(len(tree), "checkpoint")]
+    if tree.branch_count > 1:
+        parts.append(labels.plural(tree.branch_count, "branch"))
+    inner = sum(1 for name in tree.namespaces if name)
+    if inner:
+        parts.append(labels.plural(inner, "subgraph"))
+    return " · ".join(parts)
+
+
+def chunk(tree: CheckpointTree, place: Place, start: int, *, load: bool = True) -> Chunk:
+    count = min(CHUNK, len(tree) - start)
+    link = place.to(at=None, ns="", path=None, tab="changes").url("rows", [("start", str(start))])
+    return Chunk(start, count, _rows(tree, place, start, start + count) if load else None, link)
+
+
+def _rows(tree: CheckpointTree, place: Place, start: int, stop: int) -> tuple[RowView, ...]:
+    low = max(0, start - 1)
+    rows = tree.rows(low, stop + 1)
+    pen = _Pen(rows, tree.lane_count)
+    return tuple(_row(tree, place, rows, index, low, pen) for index in range(start - low, min(stop - low, len(rows))))
+
+
+def _row(tree: CheckpointTree, place: Place, rows: Sequence[Row], index: int, low: int, pen: _Pen) -> RowView:
+    row = rows[index]
+    address = row.checkpoint.address
+    selected = address == place.address
+    return RowView(
+        dom_id="cp-" + str(low + index),
+        href=Place(place.file).at_address(address).url(),
+        number=row.number,
+        title=gate.line(row.label, 80),
+        subtitle=_subtitle(row),
+        badges=badges(row),
+        chips=tuple(gate.line(name, 22) for name in row.channels[:MOST_CHIPS]),
+        more_chips=max(0, len(row.channels) - MOST_CHIPS),
+        gap=labels.duration(row.seconds),
+        when=labels.when(row.checkpoint.created_at) + " UTC",
+        iso=row.checkpoint.created_at or "",
+        level=row.depth + 1,
+        position=low + index + 1,
+        size=len(tree),
+        selected=selected,
+        strokes=pen.strokes(index),
+        shape=pen.shape(index),
+        status=labels.status_word(row.status) if row.status else "",
+    )
+
+
+def _subtitle(row: Row) -> str:
+    number = f"#{row.number}"
+    if row.checkpoint.origin == "scratch" and row.origin_checkpoint_id is not None:
+        return f"{number} · fork of #{row.parent_number}" if row.parent_number else f"{number} · fork"
+    source = SOURCES.get(row.checkpoint.source or "", row.checkpoint.source or "?")
+    if row.depth and source == "superstep":
+        source = "subgraph"
+    return gate.line(f"{number} · {source}", 60)
+
+
+def badges(row: Row) -> tuple[tuple[str, str], ...]:
+    """What a person must know about a row without opening it."""
+    out: list[tuple[str, str]] = []
+    scratch = row.checkpoint.origin == "scratch"
+    if row.origin_checkpoint_id is not None:
+        out.append(("fork", "fork"))
+    if row.status == "paused":
+        out.append(("waiting for an answer", "wait"))
+    elif row.status == "answered":
+        out.append(("answered", "wait"))
+    elif row.status == "failed":
+        out.append(("failed", "fail"))
+    if row.is_head:
+        out.append(("head", "head"))
+    elif scratch and row.is_leaf and not row.depth and row.status != "paused":
+        out.append(("scratch head", "fork"))
+    out += [(gate.line(mark, 20), "mark") for mark in row.marks]
+    return tuple(out)
+
+
+def kind_of(row: Row) -> str:
+    if row.checkpoint.origin == "scratch" or row.origin_checkpoint_id is not None:
+        return "fork"
+    return "sub" if row.depth else "main"
+
+
+class _Pen:
+    """Draws the lanes of a window of rows."""
+
+    def __init__(self, rows: Sequence[Row], lane_count: int) -> None:
+        self.rows = rows
+        self.step = lane_step(lane_count)
+
+    def x(self, lane: int) -> int:
+        return LEFT + min(lane, 40) * self.step
+
+    def shape(self, index: int) -> Shape:
+        row = self.rows[index]
+        forms = {"paused": "square", "answered": "square", "failed": "cross", "unknown": "hollow"}
+        form = forms.get(row.status or "", "dot")
+        kind = {"square": "wait", "cross": "fail"}.get(form, kind_of(row))
+        return Shape(form, kind, self.x(row.lane), row.checkpoint.origin == "scratch" and row.origin_checkpoint_id is not None)
+
+    def strokes(self, index: int) -> tuple[Stroke, ...]:
+        row = self.rows[index]
+        above = self.rows[index - 1] if index else None
+        below = self.rows[index + 1] if index + 1 < len(self.rows) else None
+        out: list[Stroke] = []
+        for lane in sorted(row.lanes):
+            kind, dashed = self._look(lane, index)
+            x = self.x(lane)
+            came = above is not None and lane in above.lanes and not self._ends(above, lane)
+            if lane == row.lane:
+                goes = below is not None and lane in below.lanes and not self._ends(row, lane)
+                top, bottom = (0 if came else MIDDLE), (ROW_HEIGHT if goes else MIDDLE)
+                if top != bottom:
+                    out.append(Stroke(f"M{x} {top}V{bottom}", kind, dashed))
+                if not goes and row.depth:
+                    out += self._rejoin(index)
+            elif came:
+                out.append(Stroke(f"M{x} 0V{ROW_HEIGHT}", kind, dashed))
+            else:  # a lane that branches off here
+                start, bend = self.x(row.lane), ROW_HEIGHT - 4
+                out.append(Stroke(f"M{start} {MIDDLE}C{start} {bend} {x} {MIDDLE + 4} {x} {ROW_HEIGHT}", kind, dashed))
+        return tuple(out)
+
+    def _rejoin(self, index: int) -> list[Stroke]:
+        """The end of a finished subgraph leads back into the line of the row that called it."""
+        row = self.rows[index]
+        if row.status not in ("done", "ran", "answered"):
+            return []
+        for other in reversed(self.rows[:index]):
+            if other.depth < row.depth and row.parent_lane is None and other.lane < row.lane and other.lane in row.lanes:
+                x, to = self.x(row.lane), self.x(other.lane)
+                return [
+                    Stroke(
+                        f"M{x} {MIDDLE}C{x} {ROW_HEIGHT} {to} {MIDDLE} {to} {ROW_HEIGHT}",
+                        kind_of(row),
+                        row.checkpoint.origin == "scratch",
+                    )
+                ]
+        return []
+
+    @staticmethod
+    def _ends(row: Row, lane: int) -> bool:
+        return row.lane == lane and row.is_leaf
+
+    def _look(self, lane: int, index: int) -> tuple[str, bool]:
+        """Kind and dashes of a lane at a row: those of the row on it that comes next, else of the last one."""
+        for row in (*self.rows[index:], *reversed(self.rows[:index])):
+            if row.lane == lane:
+                return kind_of(row), row.checkpoint.origin == "scratch"
+        return ("fork" if lane else "main"), False
+
+
+def neighbour_branch(tree: CheckpointTree, address: Address, step: int) -> Address | None:
+    """The same point on the branch before or after: equally far from the root, else that branch's last row."""
+    leaves = tree.leaves(address.checkpoint_ns)
+    if len(leaves) < 2:
+        return None
+    depth = len(tree.branch(address)) - 1
+    own = next((index for index, leaf in enumerate(leaves) if address in tree.branch(leaf)), 0)
+    branch = tree.branch(leaves[(own + step) % len(leaves)])
+    return branch[min(depth, len(branch) - 1)]

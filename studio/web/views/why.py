@@ -1,0 +1,209 @@
+"""The why chain of one value: who wrote it, what made that task run, back to the input.
+
+A stored write proves an author; a trigger proves what made a task run. Which part of the state a task read is not stored, so
+steps that only look related are marked as such.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from studio import tagged
+from studio.errors import StudioError
+from studio.model import START, Address, Author, Change, Comparison, Task, Value
+from studio.render import gate, preview
+from studio.session import Session
+from studio.tree import CheckpointTree
+from studio.web.links import Place
+from studio.web.views.values import Line, shown
+
+MOST_STEPS = 14
+MOST_LOOKS = 400
+"""Checkpoints compared while looking for the superstep that wrote the value."""
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    who: str
+    did: str
+    detail: str
+    href: str
+    number: str
+    lines: tuple[Line, ...] = ()
+    related: bool = False
+    """It holds the same text or number: it looks related, nothing stored proves it."""
+    kind: str = "step"
+    """`writer`, `step` or `input`."""
+
+
+@dataclass(frozen=True, slots=True)
+class Why:
+    path: str
+    title: str
+    value: str
+    steps: tuple[Step, ...]
+    note: str = ""
+    clear_href: str = ""
+
+
+def why(session: Session, tree: CheckpointTree, place: Place, path: str, value: Value, exists: bool) -> Why:
+    """The chain behind the value at `path` in the checkpoint of `place`."""
+    summary = preview.summary(value, 60, key=(tagged.split_path(path) or [None])[-1]) if exists else "not there"
+    try:
+        steps, note = _chain(session, tree, place, path, value)
+    except StudioError as error:
+        steps, note = (), gate.line(error.message, 200)
+    return Why(
+        path=gate.line(path, 200),
+        title=f"Why is this {summary}?" if exists else "Why is this gone?",
+        value=summary,
+        steps=steps,
+        note=note,
+        clear_href=place.to(path=None).url(),
+    )
+
+
+def _chain(session: Session, tree: CheckpointTree, place: Place, path: str, value: Value) -> tuple[tuple[Step, ...], str]:
+    branch = tree.branch(place.address)
+    at, comparison, hit = _writer(session, tree, branch, path)
+    if at is None or comparison is None or hit is None:
+        return (), "No superstep of this branch changed it in the stored history."
+    steps = [_writer_step(tree, place, at, comparison, hit, path)]
+    needle = _needle(value)
+    index = branch.index(at)
+    skipped = 0
+    while index > 0 and len(steps) < MOST_STEPS:
+        index -= 1
+        current = branch[index]
+        drawn = _earlier_step(session, tree, place, current, needle, index == 0)
+        if drawn is None:
+            skipped += 1
+            continue
+        steps.append(drawn)
+    note = ""
+    if index > 0:
+        note = f"{index} earlier supersteps not listed."
+    return tuple(steps), note
+
+
+def _writer(
+    session: Session, tree: CheckpointTree, branch: Sequence[Address], path: str
+) -> tuple[Address | None, Comparison | None, Change | None]:
+    """The last superstep on this branch that changed the value, something inside it, or something around it."""
+    channel = (tagged.split_path(path) or [""])[0]
+    for looked, address in enumerate(reversed(branch)):
+        if looked >= MOST_LOOKS:
+            break
+        row = tree.row(address) if address in tree else None
+        if row is not None and row.channels and channel not in row.channels and row.origin_checkpoint_id is None:
+            continue  # the writes under its parent say that this superstep left the channel alone
+        comparison = session.compare(address)
+        hit = next((change for change in comparison.changes if _covers(change.path, path)), None)
+        if hit is not None:
+            return address, comparison, hit
+    return None, None, None
+
+
+def _covers(changed: str, path: str) -> bool:
+    return changed == path or path.startswith(changed.rstrip("/") + "/") or changed.startswith(path.rstrip("/") + "/")
+
+
+def _writer_step(tree: CheckpointTree, place: Place, at: Address, comparison: Comparison, hit: Change, path: str) -> Step:
+    authors = [author for author in hit.authors if author.node]
+    names = _names(authors)
+    row = tree.row(at)
+    if [author.node for author in authors] == [START]:
+        return Step("Input", "gave it", f"#{row.number}", place.at_address(at).url(), row.number, kind="input")
+    if not names:
+        who = row.label if row.origin_checkpoint_id or comparison.after.source in ("fork", "update") else "Not known"
+        did = "set it" if who != "Not known" else "who wrote it"
+        detail = f"#{row.number} · edited by hand" if did == "set it" else f"#{row.number} · the file holds no write for it"
+        return Step(gate.line(who, 80), did, detail, place.at_address(at).url(), row.number, kind="writer")
+    basis = {
+        "writes": "from its stored writes",
+        "versions": "inferred from version numbers",
+        "source": "from the record's source",
+    }.get(authors[0].basis, "not certain")
+    step = comparison.after.step
+    detail = f"#{row.number}" + (f" · step {step}" if step is not None else "") + f" · {basis}"
+    return Step(names, "wrote it", detail, place.at_address(at).url(), row.number, kind="writer")
+
+
+def _earlier_step(
+    session: Session, tree: CheckpointTree, place: Place, at: Address, needle: re.Pattern[str] | None, first: bool
+) -> Step | None:
+    comparison = session.compare(at)
+    row = tree.row(at)
+    found = [(change, _mentions(change, needle)) for change in comparison.changes if change.op != "remove"]
+    related = [change for change, hit in found if hit]
+    picked = (related or [change for change, _ in found])[:2]
+    if not picked and not first:
+        return None
+    names = _names([author for change in (picked or comparison.changes) for author in change.authors if author.node])
+    is_input = first or names == START or comparison.after.source == "input"
+    who = "Input" if is_input else names or gate.line(row.label, 80)
+    lines = tuple(
+        Line(
+            gate.line(change.path, 60),
+            shown(change.after, (tagged.split_path(change.path) or [None])[-1], path=change.path, width=70),
+        )
+        for change in picked
+    )
+    ran = _because(session, tree, at)
+    detail = f"#{row.number}" + (f" · {ran}" if ran else "")
+    return Step(
+        who,
+        "gave" if is_input else "wrote",
+        detail,
+        place.at_address(at, path=picked[0].path if picked else None).url(),
+        row.number,
+        lines,
+        bool(related),
+        "input" if is_input else "step",
+    )
+
+
+def _because(session: Session, tree: CheckpointTree, at: Address) -> str:
+    parent = tree.parent(at)
+    if parent is None:
+        return ""
+    tasks = session.state(parent).tasks
+    return because(tasks[0]) if len(tasks) == 1 else f"{len(tasks)} tasks" if tasks else ""
+
+
+def because(task: Task) -> str:
+    """Why a task ran, in words: `after classify`, `after read_policy and read_history`, `sent by plan`."""
+    if task.path and task.path.startswith(("~__pregel_push", "__pregel_push")):
+        return "sent with its own argument"
+    names = list(dict.fromkeys(author.node for trigger in task.triggers for author in trigger.authors if author.node))
+    if names == [START]:
+        return "started by the input"
+    if names:
+        return "after " + " and ".join(gate.line(name, 60) for name in names[:4])
+    channels = [trigger.channel for trigger in task.triggers]
+    if any(channel.startswith("branch:to:") for channel in channels):
+        return "chosen by an edge"
+    return gate.line("triggered by " + ", ".join(channels[:3]), 120) if channels else ""
+
+
+def _names(authors: Sequence[Author]) -> str:
+    return " and ".join(gate.line(name, 60) for name in dict.fromkeys(author.node for author in authors if author.node))
+
+
+def _needle(value: Value) -> re.Pattern[str] | None:
+    """What a related value would contain: the same text, or the same digits whatever their separators."""
+    if isinstance(value, bool) or value is None:
+        return None
+    if isinstance(value, (int, float)):
+        digits = re.sub(r"\D", "", f"{value:.2f}".rstrip("0").rstrip(".") if isinstance(value, float) else str(value))
+        digits = digits.rstrip("0") or digits
+        return re.compile(r"(?<!\d)" + r"[.,' ]?".join(digits) + r"(?:[.,']?0*)*(?!\d)") if len(digits) >= 2 else None
+    if isinstance(value, str) and 3 <= len(value) <= 200:
+        return re.compile(re.escape(value), re.IGNORECASE)
+    return None
+
+
+def _mentions(change: Change, needle: re.Pattern[str] | None) -> bool:
+    return needle is not None and needle.search(preview.summary(change.after, 2000)) is not None
