@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from studio.explain.channels import NULL_TASK
-from studio.explain.ids import parse_path
+from studio.explain.ids import parse_path, update_ids
 from studio.explain.reducers import Kind, explaining, fold, is_removal, message_id, overwrite, same, same_value
 from studio.explain.rows import row_value
 from studio.model import START, Author, Change, Value, WriteRow
@@ -32,17 +32,21 @@ class Written:
 class Step:
     """All that authorship of one checkpoint needs to know.
 
-    `before` and `after` are whole channels; `writers` gives what was written to one under the parent, in order of application;
-    `source` is the checkpoint's own; `editor` who is named for an edit; `sole_child` whether no other child could have taken the rows.
+    `before` and `after` are whole channels. `writers` gives what was written to one under the parent, in order of application,
+    `commanded` what a `Command` wrote to it under the checkpoint itself, `noted` what the checkpoint's own metadata says was
+    written (old releases). `source` is the checkpoint's own, `editor` who is named for an edit. `sole_child`: no other child can
+    have taken the rows. `only_task`: the one task that ran where no rows are stored, None where there were more.
     """
 
     before: Mapping[str, Value]
     after: Mapping[str, Value]
     writers: Callable[[str], list[Written]]
     commanded: Callable[[str], list[Written]]
+    noted: Callable[[str], list[Written]]
     source: str | None
     editor: Author
     sole_child: Callable[[], bool]
+    only_task: Callable[[], Author | None]
 
 
 def written_by_task(rows: Iterable[WriteRow], channel: str, name_of: Callable[[str, str | None], str | None]) -> list[Written]:
@@ -53,12 +57,25 @@ def written_by_task(rows: Iterable[WriteRow], channel: str, name_of: Callable[[s
             continue
         one = found.get(row.task_id)
         if one is None:
-            author = (
-                Author(START, row.task_id, "source") if row.task_id == NULL_TASK else Author(name_of(row.task_id, row.task_path), row.task_id, "writes")
-            )
-            one = found[row.task_id] = Written(author, [], parse_path(row.task_path).kind == "update")
+            edit = parse_path(row.task_path).kind == "update" or row.task_id in update_ids(row.checkpoint_id)
+            if row.task_id == NULL_TASK:
+                author = Author(START, row.task_id, "source")
+            else:
+                author = Author(name_of(row.task_id, row.task_path), row.task_id, "writes")
+            one = found[row.task_id] = Written(author, [], edit)
         one.values.append(row_value(row))
     return list(found.values())
+
+
+def noted_writes(metadata: Mapping[str, Value]) -> dict[str, dict[str, list[Value]]]:
+    """channel -> node -> values, as `metadata.writes` of releases up to 0.4 tells for the step that made a checkpoint."""
+    noted: dict[str, dict[str, list[Value]]] = {}
+    written = metadata.get("writes")
+    for node, update in written.items() if isinstance(written, Mapping) else ():
+        for part in update if isinstance(update, list) else [update]:
+            for channel, value in part.items() if isinstance(part, Mapping) else ():
+                noted.setdefault(channel, {}).setdefault(node, []).append(value)
+    return noted
 
 
 def attribute(changes: Sequence[Change], step: Step) -> list[Change]:
@@ -96,12 +113,12 @@ class _View:
         elif self.kind is None:
             return self.otherwise
         elif self.kind == "last":
-            exact = [one.author for one in self.writers if one.values and same_value(fold("last", MISSING, one.values), self.after)]
+            exact = [one.author for one in self.writers if same_value(fold("last", MISSING, one.values), self.after)]
             return tuple(exact) or authors(self.writers)
         return authors(self.writers)
 
     def item_authors(self, change: Change, steps: Sequence[str]) -> tuple[Author, ...]:
-        """Tasks that wrote the very item that changed: the list item, the message of that id, the key of a map, the set member."""
+        """Tasks that wrote the very item that changed: list item, message of that id, key of a map, member of a set."""
         key = steps[0].replace("~1", "/").replace("~0", "~")
         found = [one.author for one in self.writers if any(holds(value, key, change, len(steps)) for value in one.values)]
         return tuple(dict.fromkeys(found))
@@ -134,36 +151,44 @@ def _view(channel: str, step: Step) -> _View:
     before, after = step.before.get(channel, MISSING), step.after.get(channel, MISSING)
     told = step.commanded(channel)
     if told:
-        return _View(told, explaining(before, [value for one in told for value in one.values], after) or "last", (step.editor,), after)
+        return _View(told, explaining(before, values_of(told), after) or "last", (step.editor,), after)
     writers = step.writers(channel)
     edits = [one for one in writers if one.by_edit]
     runs = [one for one in writers if not one.by_edit]
-    if step.source == "update":
-        groups = [edits, writers] if edits else [writers]
-    else:
-        groups = [runs, writers] if len(runs) < len(writers) else [runs]
-    for group in groups:
-        kind = explaining(before, [value for one in group for value in one.values], after)
+    first = edits if step.source == "update" and edits else runs
+    for group in (first, writers) if len(first) < len(writers) else (writers,):
+        kind = explaining(before, values_of(group), after)
         if kind is not None:
-            if step.source == "update":
-                group = [Written(_edit(one.author, step), one.values, True) if one.by_edit or one in edits else one for one in group]
-            return _View(group, kind, NOBODY, after)
+            return _View([as_edit(one, step) for one in group] if step.source == "update" else group, kind, NOBODY, after)
     if step.source in ("update", "fork", "input"):
         return _View([], None, (step.editor,), after)
-    if not runs or not step.sole_child():
+    noted = step.noted(channel)
+    if noted:
+        return _View(noted, "last", NOBODY, after)
+    if not runs:
+        guess = step.only_task()
+        return _View([], None, (guess,) if guess is not None else NOBODY, after)
+    if not step.sole_child():
         return _View([], None, NOBODY, after)
     if appended(before, after):  # items that nobody wrote stay nobody's
         return _View(runs, None, NOBODY, after)
     return _View(runs, None, tuple(dict.fromkeys(Author(one.author.node, one.author.task_id, "versions") for one in runs)), after)
 
 
+def values_of(writers: Iterable[Written]) -> list[Value]:
+    return [value for one in writers for value in one.values]
+
+
+def as_edit(one: Written, step: Step) -> Written:
+    """An edit's rows have the edit as their source; beside them a sibling may have finished before."""
+    if one.by_edit or (step.editor.node is not None and one.author.node == step.editor.node):
+        return Written(Author(one.author.node or step.editor.node, one.author.task_id, "source"), one.values, True)
+    return one
+
+
 def appended(before: Value, after: Value) -> bool:
     """A list that only grew: each new item can be looked for by itself."""
     if not isinstance(after, list) or not (before is MISSING or isinstance(before, list)):
         return False
-    start = [] if before is MISSING else before
+    start: list[Value] = before if isinstance(before, list) else []
     return len(after) > len(start) and all(same(one, other) for one, other in zip(start, after, strict=False))
-
-
-def _edit(author: Author, step: Step) -> Author:
-    return Author(author.node or step.editor.node, author.task_id, "source")

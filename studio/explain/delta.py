@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from studio.explain.blob import Blob
 from studio.explain.channels import NULL_TASK, is_internal
 from studio.explain.ids import parse_path
-from studio.explain.reducers import Kind, fold, overwrite, plausible, same_value
+from studio.explain.reducers import Kind, Reading, overwrite, plausible, same_value
 from studio.explain.rows import row_value
 from studio.model import Address, Rebuilt, Value, WriteRow
 from studio.value import MISSING, Tagged
@@ -23,11 +23,11 @@ COUNTERS = "counters_since_delta_snapshot"
 
 @dataclass(frozen=True, slots=True)
 class Result:
-    """A rebuilt channel; `value` is MISSING where nothing was ever written, or nothing can be said."""
+    """A rebuilt channel; `value` is MISSING where nothing was ever written, or nothing can be said. `place`: where each id stands."""
 
     value: Value
     how: Rebuilt
-    kind: Kind | None = None
+    place: dict[str, int] | None = None
 
 
 def unwrap(value: Value) -> Value:
@@ -140,23 +140,17 @@ def applied(seed: Value, steps: Sequence[Sequence[Value]], sure: bool, begun: Re
         seed, sure = begun.value, sure and begun.how == "exact"
     writes = [write for step in steps for write in step]
     if not writes:
-        return Result(seed, "exact" if sure else "ambiguous", begun.kind if begun else None)
-    if begun is not None and begun.kind is not None:
-        value = fold(begun.kind, seed, writes)
-        readings = [(begun.kind, value)] if value is not MISSING else plausible(seed, writes)
-        only = value is not MISSING
-    else:
-        readings = plausible(seed, writes)
-        only = False
+        return Result(seed, "exact" if sure else "ambiguous", begun.place if begun is not None else None)
+    readings = plausible(seed, writes, begun.place if begun is not None else None)
     if not readings:
         return Result(MISSING, "unavailable")
-    kind, value = readings[0]
-    certain = only or len(readings) == 1 or agreed(readings) or structural(kind, seed, writes)
-    return Result(value, "exact" if sure and certain else "ambiguous", kind)
+    first = readings[0]
+    certain = len(readings) == 1 or agreed(readings) or structural(first.kind, seed, writes)
+    return Result(first.value, "exact" if sure and certain else "ambiguous", first.place)
 
 
-def agreed(readings: Sequence[tuple[Kind, Value]]) -> bool:
-    return all(same_value(readings[0][1], value) for _, value in readings[1:])
+def agreed(readings: Sequence[Reading]) -> bool:
+    return all(same_value(readings[0].value, other.value) for other in readings[1:])
 
 
 def structural(kind: Kind, seed: Value, writes: Sequence[Value]) -> bool:

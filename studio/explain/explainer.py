@@ -8,20 +8,22 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import islice
 
 from studio.errors import RefError
-from studio.explain import delta
-from studio.explain.authors import Step, Written, attribute, written_by_task
-from studio.explain.blob import Blob, read_blob
+from studio.explain.authors import Step, Written, attribute, noted_writes, written_by_task
+from studio.explain.blob import Blob
+from studio.explain.cache import Bounded
 from studio.explain.channels import NULL_TASK, TASKS, is_internal, spelled_sources
-from studio.explain.context import Bounded, Threads
 from studio.explain.edges import seen_edges
 from studio.explain.ids import parse_path, static_ns, update_ids
 from studio.explain.nodes import run_nodes, written_channels
-from studio.explain.reducers import plausible, same_value
-from studio.explain.rows import TaskRows, group, null_writes, row_value
+from studio.explain.reader import Reader
+from studio.explain.rows import TaskRows, group
 from studio.explain.schedule import Learned, Planned, planned, planned_old
 from studio.explain.tasks import Context, from_rows_alone, join_tasks, live_status, named_by_id
+from studio.explain.threads import Threads
+from studio.explain.values import Values
 from studio.model import (
     START,
     Address,
@@ -32,22 +34,15 @@ from studio.model import (
     NodeRun,
     Problem,
     RawCheckpoint,
-    Rebuilt,
     State,
     Task,
     Trigger,
-    Value,
     WriteRow,
 )
 from studio.stores.base import Store
-from studio.value import MISSING
 
-_KEPT_BLOBS = 16
-_KEPT_ROWS = 64
-_KEPT_RESULTS = 4096
 _GRAPHS_ASKED = 8
-_KEPT_BYTES = 4_000_000
-"""Blobs larger than this are decoded again instead of being kept."""
+_AHEAD, _AHEAD_BYTES = 128, 4_000_000
 
 
 class Explainer:
@@ -55,73 +50,58 @@ class Explainer:
 
     def __init__(self, store: Store) -> None:
         self.store = store
+        self.reader = Reader(store)
         self.threads = Threads(store)
+        self.values = Values(self.reader, self.threads)
         self._lock = threading.RLock()
-        self._blobs = Bounded(_KEPT_BLOBS)
-        self._rows = Bounded(_KEPT_ROWS)
-        self._rebuilt = Bounded(_KEPT_RESULTS)
+        self._names = Bounded(1024)
 
     def forget(self) -> None:
         """Drop what was learned, after the store changed."""
         with self._lock:
-            self._blobs.clear()
-            self._rows.clear()
-            self._rebuilt.clear()
+            self._names.clear()
+        self.reader.forget()
+        self.values.forget()
         self.threads.forget()
 
-    # -- reading rows ---------------------------------------------------------------------------------------------------
-
-    def _blob(self, address: Address) -> Blob | None:
-        with self._lock:
-            kept: Blob | None = self._blobs.get(address)
-        if kept is not None:
-            return kept
-        raw = self.store.raw([address]).get(address)
-        return self._keep(raw) if raw is not None else None
-
-    def _keep(self, raw: RawCheckpoint) -> Blob:
-        blob = read_blob(raw)
-        if len(raw.blob) <= _KEPT_BYTES:
-            with self._lock:
-                self._blobs.put(raw.header.address, blob)
-        return blob
-
-    def _rows_of(self, addresses: Sequence[Address]) -> Mapping[Address, tuple[WriteRow, ...]]:
-        found: dict[Address, tuple[WriteRow, ...]] = {}
-        with self._lock:
-            for address in addresses:
-                kept = self._rows.get(address)
-                if kept is not None:
-                    found[address] = kept
-        missing = [address for address in addresses if address not in found]
-        if missing:
-            read = self.store.writes(missing)
-            for address in missing:
-                found[address] = read.get(address, ())
-            with self._lock:
-                for address in missing[-_KEPT_ROWS:]:
-                    if sum(len(row.value or b"") for row in found[address]) <= _KEPT_BYTES:
-                        self._rows.put(address, found[address])
-        return found
+    def note_headers(self, thread_id: str, headers: Iterable[Checkpoint]) -> None:
+        """Spare a pass over a thread: its headers, all of them, from somebody who has read them anyway."""
+        self.threads.note_headers(thread_id, headers)
 
     # -- one checkpoint -------------------------------------------------------------------------------------------------
 
     def state(self, address: Address) -> State:
         """All about one checkpoint. `RefError` when it is not there."""
-        blob = self._blob(address)
+        blob = self.reader.blob(address)
         if blob is None:
             raise RefError(f"there is no checkpoint {address.checkpoint_id} in thread {address.thread_id}")
         return self._explain(blob)
 
+    def prefetch(self, addresses: Sequence[Address]) -> None:
+        """Make `state` cheap for a few dozen checkpoints that will be asked for next."""
+        self.reader.prefetch(addresses)
+
     def states(self, raws: Iterable[RawCheckpoint]) -> Iterator[State]:
         """States of many checkpoints in the order given; parents before children is fastest. Bounded memory."""
-        for raw in raws:
-            yield self._explain(self._keep(raw))
+        source = iter(raws)
+        while True:
+            ahead: list[RawCheckpoint] = []
+            size = 0
+            for raw in islice(source, _AHEAD):
+                ahead.append(raw)
+                size += len(raw.blob)
+                if size > _AHEAD_BYTES:
+                    break
+            if not ahead:
+                return
+            blobs = [self.reader.take(raw) for raw in ahead]
+            self.reader.rows([address for blob in blobs for address in (blob.address, blob.parent) if address is not None])
+            for blob in blobs:
+                yield self._explain(blob)
 
     def _explain(self, blob: Blob) -> State:
         address, parent = blob.address, blob.parent
-        wanted = [address] if parent is None else [address, parent]
-        rows = self._rows_of(wanted)
+        rows = self.reader.rows([address] if parent is None else [address, parent])
         mine = group(rows[address])
         above = rows[parent] if parent is not None else ()
         context = self._context(blob, above)
@@ -135,7 +115,7 @@ class Explainer:
         plans, known = self._plan(blob, mine, learned)
         tasks, others = join_tasks(blob, plans, mine, context)
         values, internal = blob.state_values(learned.nodes if learned is not None else frozenset())
-        values, rebuilt = self._completed(blob, values, mine)
+        values, rebuilt = self.values.completed(blob, values, mine)
         handled = [task for task in tasks if parse_path(task.path).kind == "handler"]
         names = tuple(task.name for task in tasks if task not in handled)
         problems.extend(shared_ids(tasks, address))
@@ -172,7 +152,7 @@ class Explainer:
             return Planned(names[0], "pull", plan.fired)
         if not names and not any(task.is_task for task in mine.values()):
             child = self.threads.children_of(blob.address)[:1]
-            after = self._blob(Address(blob.address.thread_id, blob.address.checkpoint_ns, child[0][0])) if child else None
+            after = self.reader.blob(Address(blob.address.thread_id, blob.address.checkpoint_ns, child[0][0])) if child else None
             if after is not None and START not in after.seen:
                 entry = next((name for name, seen in after.seen.items() if START in seen), None)
                 if entry is not None:
@@ -251,78 +231,19 @@ class Explainer:
 
     def _names_at(self, address: Address) -> dict[str, str]:
         """task id -> name, of the tasks of a checkpoint."""
-        key = ("names", address)
         with self._lock:
-            kept: dict[str, str] | None = self._rows.get(key)
+            kept: dict[str, str] | None = self._names.get(address)
         if kept is not None:
             return kept
-        blob = self._blob(address)
+        blob = self.reader.blob(address)
         names: dict[str, str] = {}
         if blob is not None and blob.readable:
-            mine = group(self._rows_of([address])[address])
+            mine = group(self.reader.rows_at(address))
             plans, _ = self._plan(blob, mine, self.threads.learned(address) if blob.old else None)
             tasks, _ = join_tasks(blob, plans, mine, self._context(blob, ()))
             names = {task.id: task.name for task in tasks if task.id and task.name}
         with self._lock:
-            return self._rows.put(key, names)
-
-    # -- values that are not stored as they are --------------------------------------------------------------------------
-
-    def _completed(self, blob: Blob, values: dict[str, Value], mine: Mapping[str, TaskRows]) -> tuple[dict[str, Value], dict[str, Rebuilt]]:
-        """Delta channels rebuilt, and writes of a `Command` applied, as `get_state` shows them."""
-        rebuilt: dict[str, Rebuilt] = {}
-        for name, result in self._deltas(blob).items():
-            rebuilt[name] = result.how
-            if result.value is not MISSING:
-                values[name] = result.value
-        values = {name: delta.unwrap(value) for name, value in values.items()}
-        commanded: dict[str, list[Value]] = {}
-        for row in null_writes(dict(mine)):
-            if not is_internal(row.channel):
-                commanded.setdefault(row.channel, []).append(row_value(row))
-        for name, writes in commanded.items():
-            before = values.get(name, MISSING)
-            kind = self._kind_above(blob, name)
-            readings = plausible(before, writes)
-            fitting = [value for reading, value in readings if reading == kind] or [value for _, value in readings]
-            if fitting:
-                values[name] = fitting[0]
-                rebuilt[name] = "exact" if kind is not None or len(readings) == 1 else "ambiguous"
-        return values, rebuilt
-
-    def _kind_above(self, blob: Blob, channel: str) -> str | None:
-        """The reducer that the step before this checkpoint shows for a channel, where it tells one from another."""
-        parent = self._blob(blob.parent) if blob.parent is not None else None
-        if parent is None or blob.parent is None or not parent.readable:
-            return None
-        writes = [row_value(row) for row in self._rows_of([blob.parent])[blob.parent] if row.channel == channel and row.idx >= 0]
-        before, after = delta.unwrap(parent.values.get(channel, MISSING)), delta.unwrap(blob.values.get(channel, MISSING))
-        readings = [kind for kind, value in plausible(before, writes) if same_value(value, after)] if writes else []
-        return readings[0] if len(readings) == 1 and len(plausible(before, writes)) > 1 else None
-
-    def _deltas(self, blob: Blob) -> dict[str, delta.Result]:
-        missing = {name for name in delta.delta_channels(blob) if name not in blob.values}
-        unsure = delta.absent_channels(blob) - missing
-        if unsure and blob.parent is not None:
-            above = self._blob(blob.parent)
-            if above is not None:
-                missing |= unsure & delta.delta_channels(above)
-        if not missing:
-            return {}
-        results = delta.rebuild(blob, missing, self._blob, self._rows_of, self._forked, self._known)
-        with self._lock:
-            for name, result in results.items():
-                self._rebuilt.put((blob.address, name), result)
-        return results
-
-    def _known(self, address: Address, name: str) -> delta.Result | None:
-        with self._lock:
-            result: delta.Result | None = self._rebuilt.get((address, name))
-        return result
-
-    def _forked(self, address: Address) -> Sequence[str | None]:
-        children = self.threads.children_of(address)
-        return [source for _, source in children] if len(children) > 1 else []
+            return self._names.put(address, names)
 
     # -- changes ----------------------------------------------------------------------------------------------------------
 
@@ -330,7 +251,7 @@ class Explainer:
         """The changes that lead to `after`, each with who made it. `before` should be its stored parent (None for a root)."""
         if not changes:
             return ()
-        blob = self._blob(after.checkpoint.address)
+        blob = self.reader.blob(after.checkpoint.address)
         if blob is None:
             return tuple(changes)
         return tuple(attribute(changes, self._step(blob, before, after)))
@@ -342,7 +263,7 @@ class Explainer:
         parent = after.checkpoint.parent_checkpoint_id
         if not lost or before is None or before.checkpoint.checkpoint_id != parent or after.checkpoint.source != "loop":
             return ()
-        written = {row.channel for row in self._rows_of([before.checkpoint.address])[before.checkpoint.address]}
+        written = {row.channel for row in self.reader.rows_at(before.checkpoint.address)}
         return tuple(
             Problem("unexplained-value", f"{where}/{channel}", f"the writes under the parent do not explain the value of {channel}")
             for channel in sorted(lost & written)
@@ -350,9 +271,9 @@ class Explainer:
 
     def _step(self, blob: Blob, before: State | None, after: State) -> Step:
         parent = blob.parent
-        follows = before is None if parent is None else before is not None and before.checkpoint.address == parent
-        above = self._rows_of([parent])[parent] if parent is not None and (follows or blob.source == "fork") else ()
-        own = [row for row in self._rows_of([blob.address])[blob.address] if row.task_id == NULL_TASK]
+        follows = before is None or before.checkpoint.address == parent
+        above = self.reader.rows_at(parent) if (follows or blob.source == "fork") else ()
+        own = [row for row in self.reader.rows_at(blob.address) if row.task_id == NULL_TASK]
         sibling = before is not None and before.checkpoint.parent_checkpoint_id == blob.raw.header.parent_checkpoint_id
         source = blob.source if follows or (sibling and blob.source in ("fork", "update")) else None
         if source == "input":
@@ -365,32 +286,26 @@ class Explainer:
         def name_of(ident: str, path: str | None) -> str | None:
             return self._row_name(blob, ident, path)
 
-        writers = above if follows else ()
-        noted = self._noted(blob) if follows and blob.source == "loop" else {}
+        noted = noted_writes(blob.metadata) if follows and blob.source == "loop" else {}
+        ids = {task.name: task.id for task in before.tasks} if before is not None else {}
 
-        def written(channel: str) -> list[Written]:
-            found = written_by_task(writers, channel, name_of)
-            return found or [Written(Author(name, None, "writes"), values) for name, values in noted.get(channel, {}).items()]
+        def only_task() -> Author | None:
+            tasks = before.tasks if before is not None and blob.source == "loop" and follows and not above else ()
+            return Author(tasks[0].name, tasks[0].id, "versions") if len(tasks) == 1 else None
 
         return Step(
             before=before.values if before is not None else {},
             after=after.values,
-            writers=written,
+            writers=lambda channel: written_by_task(above if follows else (), channel, name_of),
             commanded=lambda channel: written_by_task(own, channel, name_of),
+            noted=lambda channel: [
+                Written(Author(name, ids.get(name), "writes"), values) for name, values in noted.get(channel, {}).items()
+            ],
             source=source,
             editor=editor,
             sole_child=lambda: parent is not None and len(self.threads.children_of(parent)) < 2,
+            only_task=only_task,
         )
-
-    def _noted(self, blob: Blob) -> dict[str, dict[str, list[Value]]]:
-        """channel -> node -> values, as `metadata.writes` of releases up to 0.4 tells."""
-        noted: dict[str, dict[str, list[Value]]] = {}
-        written = blob.metadata.get("writes")
-        for node, update in written.items() if isinstance(written, Mapping) else ():
-            for part in update if isinstance(update, list) else [update]:
-                for channel, value in part.items() if isinstance(part, Mapping) else ():
-                    noted.setdefault(channel, {}).setdefault(node, []).append(value)
-        return noted
 
     # -- whole threads ------------------------------------------------------------------------------------------------------
 
@@ -405,7 +320,7 @@ class Explainer:
         last = {static_ns(header.checkpoint_ns): header.address for header in headers}
         found: set[str] = set()
         for address in list(last.values())[-_GRAPHS_ASKED:]:
-            blob = self._blob(address)
+            blob = self.reader.blob(address)
             if blob is not None:
                 found |= blob.nodes()
         return found
@@ -414,8 +329,8 @@ class Explainer:
         """What `metadata.writes` of old releases says ran; {} where the thread is of a newer format."""
         if not headers:
             return {}
-        first = self._blob(headers[-1].address)
-        if first is None or not (first.old or "writes" in first.metadata):
+        first = self.reader.blob(headers[-1].address)
+        if first is None or not first.old:
             return {}
         found: dict[tuple[str, str], tuple[str, ...]] = {}
         for ns in {header.checkpoint_ns for header in headers}:

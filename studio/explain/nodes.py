@@ -9,7 +9,17 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from studio.explain.channels import CONTROL, ERROR, INTERRUPT, MARKERS, NULL_TASK, is_internal, join_parts, spelled_sources, spelled_target
+from studio.explain.channels import (
+    CONTROL,
+    ERROR,
+    INTERRUPT,
+    MARKERS,
+    NULL_TASK,
+    is_internal,
+    join_parts,
+    spelled_sources,
+    spelled_target,
+)
 from studio.explain.ids import is_synthetic, parse_path, task_id, update_ids
 from studio.explain.tasks import is_persistent
 from studio.model import START, Address, Checkpoint, NodeRun, TaskStatus, WriteRow

@@ -7,6 +7,7 @@ almost every channel; a reducer of the user's own may be none of them, and then 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any, Literal
 
 from studio.model import Value
@@ -70,9 +71,7 @@ def add_up(before: Value, writes: Sequence[Value]) -> Value:
     for write in writes:
         if total is MISSING:
             total = write
-        elif isinstance(total, str) and isinstance(write, str):
-            total = total + write
-        elif is_number(total) and is_number(write):
+        elif (isinstance(total, str) and isinstance(write, str)) or (is_number(total) and is_number(write)):
             total = total + write
         else:
             return MISSING
@@ -88,7 +87,7 @@ def unite(before: Value, writes: Sequence[Value]) -> Value:
     total = before
     for write in writes:
         if isinstance(write, dict) and (total is MISSING or isinstance(total, dict)):
-            total = {**({} if total is MISSING else total), **write}
+            total = {**total, **write} if isinstance(total, dict) else dict(write)
         elif is_set(write) and (total is MISSING or is_set(total)):
             if total is MISSING:
                 total = write
@@ -126,15 +125,23 @@ def is_removal(value: Value) -> bool:
 
 def merge_messages(before: Value, writes: Sequence[Value]) -> Value:
     """Messages by id: the same id replaces in place, `RemoveMessage` removes, its wildcard starts anew."""
+    return merge_indexed(before, writes, None)[0]
+
+
+def merge_indexed(before: Value, writes: Sequence[Value], place: dict[str, int] | None) -> tuple[Value, dict[str, int]]:
+    """`merge_messages` that takes and gives where each id stands, so that a long list is not indexed again at every step.
+
+    `place` must be that of `before`; it is not changed. (MISSING, {}) where the writes are no messages.
+    """
     if before is not MISSING and not isinstance(before, list):
-        return MISSING
+        return MISSING, {}
     result: list[Value] = list(before) if isinstance(before, list) else []
-    place = {ident: at for at, item in enumerate(result) if (ident := message_id(item)) is not None}
+    place = dict(place) if place is not None else index(result)
     gone: set[int] = set()
     for write in writes:
         for item in write if isinstance(write, list) else [write]:
             if not is_message(item):
-                return MISSING
+                return MISSING, {}
             ident = message_id(item)
             if is_removal(item):
                 if ident == REMOVE_ALL:
@@ -148,17 +155,25 @@ def merge_messages(before: Value, writes: Sequence[Value]) -> Value:
                 if ident is not None:
                     place[ident] = len(result)
                 result.append(item)
-    return [item for at, item in enumerate(result) if at not in gone] if gone else result
+    if gone:
+        result = [item for at, item in enumerate(result) if at not in gone]
+        place = index(result)
+    return result, place
+
+
+def index(items: Sequence[Value]) -> dict[str, int]:
+    return {ident: at for at, item in enumerate(items) if (ident := message_id(item)) is not None}
 
 
 def same(written: Value, stored: Value) -> bool:
     """Equal, or equal but for the id that a reducer gives to a message without one."""
     if equal(written, stored):
         return True
-    if isinstance(written, Tagged) and isinstance(stored, Tagged) and written.type_name == stored.type_name:
-        if written.kind == stored.kind == "fields" and is_message(stored) and written.fields.get("id") is None:
-            return equal({**written.fields, "id": None}, {**stored.fields, "id": None})
-    return False
+    if not (isinstance(written, Tagged) and isinstance(stored, Tagged) and written.type_name == stored.type_name):
+        return False
+    if not is_message(written) or not is_message(stored) or written.fields.get("id") is not None:
+        return False
+    return equal({**written.fields, "id": None}, {**stored.fields, "id": None})
 
 
 def same_value(folded: Value, stored: Value) -> bool:
@@ -201,23 +216,37 @@ def same_items(folded: Value, before: Value, after: list[Any]) -> bool:
     return True
 
 
-def plausible(before: Value, writes: Sequence[Value]) -> list[tuple[Kind, Value]]:
-    """What the writes may have made of `before`: the likeliest kind first. More than one result = only a guess."""
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """One way to understand some writes. `place`: where each id stands in a list of messages."""
+
+    kind: Kind
+    value: Value
+    place: dict[str, int] | None = None
+
+
+def plausible(before: Value, writes: Sequence[Value], place: dict[str, int] | None = None) -> list[Reading]:
+    """What the writes may have made of `before`, the likeliest first. Different results = only a guess."""
     body = [value if is_reset else write for write in writes for is_reset, value in [overwrite(write)]]
+    is_list = before is MISSING or isinstance(before, list)
     items = [item for write in body for item in (write if isinstance(write, list) else [write])]
-    if items and all(is_message(item) for item in items) and (before is MISSING or isinstance(before, list)):
+    if items and is_list and all(is_message(item) for item in items):
         order: tuple[Kind, ...] = ("messages", "append")
-    elif all(isinstance(write, list) for write in body) and (before is MISSING or isinstance(before, list)):
+    elif is_list and (isinstance(before, list) or all(isinstance(write, list) for write in body)):
         order = ("append", "last")
     elif all(isinstance(write, dict) for write in body) or all(is_set(write) for write in body):
         order = ("union", "last")
-    elif isinstance(before, list):
-        order = ("append", "last")
     else:
         order = ("last", "sum")
-    found: list[tuple[Kind, Value]] = []
+    found: list[Reading] = []
     for kind in order:
-        value = fold(kind, before, writes)
-        if value is not MISSING and not any(same_value(value, other) for _, other in found):
-            found.append((kind, value))
+        where = None
+        if kind == "messages" and not any(overwrite(write)[0] for write in writes):
+            value, where = merge_indexed(before, writes, place)
+        else:
+            value = fold(kind, before, writes)
+        if value is not MISSING:
+            found.append(Reading(kind, value, where))
+        if where is not None and isinstance(value, list) and len(value) == len(items) + (len(before) if before is not MISSING else 0):
+            break  # nothing was replaced or removed: appending gives the same
     return found

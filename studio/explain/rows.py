@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from studio.explain.channels import CONTROL, ERROR, INTERRUPT, MARKERS, NULL_TASK, RESUME
@@ -84,7 +84,7 @@ def row_value(row: WriteRow) -> Value:
     return decode(row.tag, row.value if row.value is not None else b"")
 
 
-def null_writes(tasks: dict[str, TaskRows]) -> Sequence[WriteRow]:
+def null_writes(tasks: Mapping[str, TaskRows]) -> Sequence[WriteRow]:
     """Writes of the null task: what a `Command` gave to the step before any task of it ran."""
     task = tasks.get(NULL_TASK)
     return [row for row in task.output if row.channel not in MARKERS] if task else ()

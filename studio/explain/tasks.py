@@ -7,12 +7,12 @@ from dataclasses import dataclass, field, replace
 from itertools import combinations
 
 from studio.explain.blob import Blob
-from studio.explain.channels import NULL_TASK, join_parts
+from studio.explain.channels import NULL_TASK, RESUME, join_parts
 from studio.explain.ids import TaskPath, handler_id, parse_path, pull_path, push_path, task_id, update_ids
 from studio.explain.interrupts import questions
 from studio.explain.rows import TaskRows, row_value
 from studio.explain.schedule import Planned, triggers_of
-from studio.model import Status, Task, TaskStatus, Trigger, Value
+from studio.model import Status, Task, TaskStatus, Trigger, Value, Write
 from studio.value import Opaque
 
 MOST_JOINS = 4
@@ -26,7 +26,7 @@ class Context:
     `more_joins`: join channels of this graph seen elsewhere in the thread; asked only when an id does not fit without them.
     `names`: nodes that may stand behind a row that nothing else names. `ran`: names that a child says ran (formats 1 and 2).
     `lasted`: whether a later step was made from this checkpoint; asked only where an error and a result stand side by side.
-    `subgraphs`: task id -> namespaces. `triggers`: channels -> who wrote them.
+    `subgraphs`: task id, or the namespace of a subgraph with its own memory -> namespaces. `triggers`: channels -> who wrote them.
     """
 
     more_joins: Callable[[], Iterable[str]]
@@ -187,6 +187,13 @@ def own_ns(ns: str, name: str | None, ident: str | None) -> str | None:
     return f"{ns}|{name}:{ident}" if ns else f"{name}:{ident}"
 
 
+def spaces_of(context: Context, ns: str, name: str | None, ident: str | None) -> tuple[str, ...]:
+    """Namespaces of a task's subgraphs: of this very task, or those with their own memory that all its runs share."""
+    found = context.subgraphs.get(ident or "", ())
+    shared = context.subgraphs.get(f"{ns}|{name}" if ns else name, ()) if name else ()
+    return (*found, *shared)
+
+
 def finished_task(blob: Blob, slot: _Slot, shared: list[Value], context: Context) -> Task:
     plan, rows = slot.plan, slot.rows
     asked = questions(rows, own_ns(blob.address.checkpoint_ns, plan.name, slot.id), shared) if rows is not None else ()
@@ -205,7 +212,7 @@ def finished_task(blob: Blob, slot: _Slot, shared: list[Value], context: Context
         triggers=context.triggers(plan),
         interrupts=asked,
         writes=rows.writes() if rows is not None else (),
-        subgraph_ns=context.subgraphs.get(slot.id or "", ()),
+        subgraph_ns=spaces_of(context, blob.address.checkpoint_ns, plan.name, slot.id) if rows is not None else (),
         inferred=plan.inferred and not slot.proven,
         arg=plan.arg,
     )
@@ -255,7 +262,8 @@ def handler_name(blob: Blob, ident: str, tasks: Sequence[Task], context: Context
     if step is None or blob.format is None or is_persistent(blob.address.checkpoint_ns):
         return None
     address = blob.address
-    for name in dict.fromkeys((*blob.nodes(), *context.names())):
+    given = [f"__error_handler__{task.name}" for task in tasks if task.error is not None]  # the names LangGraph gives
+    for name in dict.fromkeys((*given, "__default_error_handler__", *blob.nodes(), *context.names())):
         for task in tasks:
             if task.id is not None:
                 try:
@@ -271,8 +279,12 @@ def other_task(blob: Blob, rows: TaskRows, shared: list[Value], context: Context
     path: TaskPath = rows.parsed
     name = path.node if path.kind == "pull" else None
     asked = questions(rows, None, []) if not rows.is_null else ()
-    status: TaskStatus = status_of(rows, any(not question.answered for question in asked), context.lasted) if rows.is_task else "unknown"
-    return Task(rows.id, name, rows.path, status, error_text(rows), (), asked, rows.writes(), context.subgraphs.get(rows.id, ()), name is not None)
+    status: TaskStatus = "unknown"
+    if rows.is_task:
+        status = status_of(rows, any(not question.answered for question in asked), context.lasted)
+    writes = rows.writes() + tuple(Write(RESUME, answer) for answer in (rows.resumes() if rows.is_null else ()))
+    spaces = context.subgraphs.get(rows.id, ())
+    return Task(rows.id, name, rows.path, status, error_text(rows), (), asked, writes, spaces, inferred=name is not None)
 
 
 def from_rows_alone(blob: Blob, rows: Mapping[str, TaskRows], context: Context) -> list[Task]:

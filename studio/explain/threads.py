@@ -6,41 +6,17 @@ Nothing here is needed for an ordinary checkpoint of format 3 or later: those ex
 from __future__ import annotations
 
 import threading
-from collections import OrderedDict
-from collections.abc import Callable, Hashable
-from typing import Any, TypeVar
+from collections.abc import Callable, Hashable, Iterable
+from typing import TypeVar
 
+from studio.explain.cache import Bounded
 from studio.explain.ids import static_ns
 from studio.explain.learn import EMPTY, learn_others, learn_thread, widened
 from studio.explain.schedule import Learned
-from studio.model import Address
+from studio.model import Address, Checkpoint
 from studio.stores.base import Store
 
 T = TypeVar("T")
-
-
-class Bounded:
-    """A least-recently-used map with a limit. Not thread-safe by itself."""
-
-    def __init__(self, limit: int) -> None:
-        self.limit = limit
-        self._items: OrderedDict[Hashable, Any] = OrderedDict()
-
-    def get(self, key: Hashable) -> Any:
-        value = self._items.get(key)
-        if value is not None:
-            self._items.move_to_end(key)
-        return value
-
-    def put(self, key: Hashable, value: T) -> T:
-        self._items[key] = value
-        self._items.move_to_end(key)
-        while len(self._items) > self.limit:
-            self._items.popitem(last=False)
-        return value
-
-    def clear(self) -> None:
-        self._items.clear()
 
 
 class Threads:
@@ -49,7 +25,7 @@ class Threads:
     def __init__(self, store: Store) -> None:
         self.store = store
         self._lock = threading.RLock()
-        self._cache = Bounded(64)
+        self._cache = Bounded(256)
 
     def forget(self) -> None:
         with self._lock:
@@ -66,15 +42,12 @@ class Threads:
 
     def children(self, thread_id: str) -> dict[tuple[str, str], list[tuple[str, str | None]]]:
         """(ns, checkpoint id) -> (id, source) of its children: one pass over the headers of a thread."""
+        return self._once(("children", thread_id), lambda: by_parent(header for _, header in self.store.checkpoints(thread_id)))
 
-        def make() -> dict[tuple[str, str], list[tuple[str, str | None]]]:
-            found: dict[tuple[str, str], list[tuple[str, str | None]]] = {}
-            for _, header in self.store.checkpoints(thread_id):
-                if header.parent_checkpoint_id:
-                    found.setdefault((header.checkpoint_ns, header.parent_checkpoint_id), []).append((header.checkpoint_id, header.source))
-            return found
-
-        return self._once(("children", thread_id), make)
+    def note_headers(self, thread_id: str, headers: Iterable[Checkpoint]) -> None:
+        """Take the headers of a whole thread from somebody who has read them anyway."""
+        with self._lock:
+            self._cache.put(("children", thread_id), by_parent(headers))
 
     def children_of(self, address: Address) -> list[tuple[str, str | None]]:
         return self.children(address.thread_id).get((address.checkpoint_ns, address.checkpoint_id), [])
@@ -86,16 +59,19 @@ class Threads:
         )
 
     def subgraphs(self, thread_id: str) -> dict[str, tuple[str, ...]]:
-        """task id -> the namespaces that its subgraphs ran in; ids stand in the names of namespaces."""
+        """The namespaces that subgraphs ran in, by what calls them: a task's id, or its whole namespace where the subgraph has
+        its own memory and no id stands in the name."""
 
         def make() -> dict[str, tuple[str, ...]]:
             found: dict[str, list[str]] = {}
             for ns in self.namespaces(thread_id):
-                parts = [part for part in ns.split("|") if not part.isdigit()]
+                parts = ns.split("|")
+                while parts and parts[-1].isdigit():  # a further call in the same task
+                    parts.pop()
                 ident = parts[-1].partition(":")[2] if parts else ""
-                if ident:
-                    found.setdefault(ident, []).append(ns)
-            return {ident: tuple(sorted(spaces)) for ident, spaces in found.items()}
+                if ident or parts:
+                    found.setdefault(ident or "|".join(parts), []).append(ns)
+            return {caller: tuple(sorted(spaces)) for caller, spaces in found.items()}
 
         return self._once(("subgraphs", thread_id), make)
 
@@ -103,7 +79,11 @@ class Threads:
         direct = getattr(self.store, "namespaces", None)
         if callable(direct):
             return tuple(direct(thread_id))
-        return next((keys.namespaces for keys in self.store.threads() if keys.thread_id == thread_id), ())
+        return self._once(("namespaces",), self._nested).get(thread_id, ())
+
+    def _nested(self) -> dict[str, tuple[str, ...]]:
+        """thread -> its namespaces, for the threads that have more than the root: one pass over the keys of the file."""
+        return {keys.thread_id: keys.namespaces for keys in self.store.threads() if any(keys.namespaces)}
 
     def learned(self, address: Address) -> Learned:
         """Formats 1 and 2: what the nodes of this checkpoint's graph did in this thread."""
@@ -115,3 +95,12 @@ class Threads:
         mine, graph = self.learned(address), static_ns(address.checkpoint_ns)
         key = ("others", address.thread_id, graph)
         return widened(mine, self._once(key, lambda: learn_others(self.store, mine, graph, address.thread_id)))
+
+
+def by_parent(headers: Iterable[Checkpoint]) -> dict[tuple[str, str], list[tuple[str, str | None]]]:
+    found: dict[tuple[str, str], list[tuple[str, str | None]]] = {}
+    for header in headers:
+        if header.parent_checkpoint_id:
+            key = (header.checkpoint_ns, header.parent_checkpoint_id)
+            found.setdefault(key, []).append((header.checkpoint_id, header.source))
+    return found

@@ -1,0 +1,104 @@
+"""State values that a row does not hold as they are: delta channels, and what a `Command` wrote before its step began."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Mapping, Sequence
+
+from studio.explain import delta
+from studio.explain.blob import Blob
+from studio.explain.cache import Bounded
+from studio.explain.channels import is_internal
+from studio.explain.reader import Reader
+from studio.explain.reducers import plausible, same_value
+from studio.explain.rows import TaskRows, null_writes, row_value
+from studio.explain.threads import Threads
+from studio.model import Address, Rebuilt, Value
+from studio.value import MISSING
+
+_STEPS_ASKED = 6
+_RESULTS = 48
+"""Rebuilt channels kept for their descendants; each is a list of references."""
+
+
+class Values:
+    """Completes the stored values of checkpoints. Thread-safe."""
+
+    def __init__(self, reader: Reader, threads: Threads) -> None:
+        self._reader = reader
+        self._threads = threads
+        self._lock = threading.RLock()
+        self._results = Bounded(_RESULTS)
+
+    def forget(self) -> None:
+        with self._lock:
+            self._results.clear()
+
+    def completed(
+        self, blob: Blob, stored: Mapping[str, Value], mine: Mapping[str, TaskRows]
+    ) -> tuple[dict[str, Value], dict[str, Rebuilt]]:
+        """(state values as `get_state` shows them, how sure the ones are that are not stored)."""
+        values = {name: delta.unwrap(value) for name, value in stored.items()}
+        rebuilt: dict[str, Rebuilt] = {}
+        for name, result in self._deltas(blob).items():
+            rebuilt[name] = result.how
+            if result.value is not MISSING:
+                values[name] = result.value
+        for name, writes in commanded(mine).items():
+            readings = plausible(values.get(name, MISSING), writes)
+            if not readings:
+                continue
+            kind = self._kind_above(blob, name) if len(readings) > 1 else None
+            fitting = [reading for reading in readings if reading.kind == kind]
+            values[name] = (fitting or readings)[0].value
+            rebuilt[name] = "exact" if fitting or len(readings) == 1 else "ambiguous"
+        return values, rebuilt
+
+    def _kind_above(self, blob: Blob, channel: str) -> str | None:
+        """The reducer that earlier steps show for a channel, where one of the nearest tells one from another."""
+        here = blob
+        for _ in range(_STEPS_ASKED):
+            above = self._reader.blob(here.parent) if here.parent is not None else None
+            if above is None:
+                return None
+            writes = [row_value(row) for row in self._reader.rows_at(above.address) if row.channel == channel and row.idx >= 0]
+            before, after = delta.unwrap(above.values.get(channel, MISSING)), delta.unwrap(here.values.get(channel, MISSING))
+            readings = plausible(before, writes) if writes else []
+            fitting = [reading.kind for reading in readings if same_value(reading.value, after)]
+            if len(fitting) == 1 and len(readings) > 1:
+                return fitting[0]
+            here = above
+        return None
+
+    def _deltas(self, blob: Blob) -> dict[str, delta.Result]:
+        missing = {name for name in delta.delta_channels(blob) if name not in blob.values}
+        unsure = delta.absent_channels(blob) - missing
+        if unsure and blob.parent is not None:
+            above = self._reader.blob(blob.parent)
+            if above is not None:
+                missing |= unsure & delta.delta_channels(above)
+        if not missing:
+            return {}
+        results = delta.rebuild(blob, missing, self._reader.blob, self._reader.rows, self._forked, self._known)
+        with self._lock:
+            for name, result in results.items():
+                self._results.put((blob.address, name), result)
+        return results
+
+    def _known(self, address: Address, name: str) -> delta.Result | None:
+        with self._lock:
+            result: delta.Result | None = self._results.get((address, name))
+        return result
+
+    def _forked(self, address: Address) -> Sequence[str | None]:
+        children = self._threads.children_of(address)
+        return [source for _, source in children] if len(children) > 1 else []
+
+
+def commanded(mine: Mapping[str, TaskRows]) -> dict[str, list[Value]]:
+    """State channel -> what the null task wrote to it."""
+    found: dict[str, list[Value]] = {}
+    for row in null_writes(mine):
+        if not is_internal(row.channel):
+            found.setdefault(row.channel, []).append(row_value(row))
+    return found
