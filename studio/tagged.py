@@ -32,22 +32,22 @@ EXACT = 1 << 53
 """Integers beyond this lose digits in readers that know only doubles."""
 
 
-def to_tagged(value: Value, *, mask: Mask | None = None, limit: int | None = None) -> Tagged_JSON:
+def to_tagged(value: Value, *, mask: Mask | None = None, limit: int | None = None, key: str | None = None) -> Tagged_JSON:
     """A value as tagged JSON.
 
-    `mask(key, value)` gives the reason why a value must not be shown, or None; the key is the name it stands under. `limit` is
+    `mask(key, value)` gives the reason why a value must not be shown, or None; the key is the name it stands under (of the value itself: `key`). `limit` is
     the longest text (characters) or collection (entries) that is given whole; longer ones become `{"$cut": {"size", "head"}}`.
     """
     root: list[Any] = [None]
-    stack: list[tuple[Any, str | None, Any, Any]] = [(value, None, root, 0)]
+    stack: list[tuple[Any, str | None, Any, Any]] = [(value, key, root, 0)]
     while stack:
-        item, key, target, slot = stack.pop()
+        item, name, target, slot = stack.pop()
         if mask is not None:
-            reason = mask(key, item)
+            reason = mask(name, item)
             if reason is not None:
                 target[slot] = {"$masked": reason}
                 continue
-        target[slot] = _one(item, key, stack, limit)
+        target[slot] = _one(item, name, stack, limit)
     return root[0]
 
 

@@ -1,0 +1,19 @@
+"""The command line (design 5): arguments in, one document or one text out, an exit code.
+
+`main` is the console script. Each command lives in a module of its name and is imported when it is called, so that `studio ls` starts
+without what it does not need.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+
+__all__ = ["main"]
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run one command; returns the exit code. Errors become one line and a hint on stderr."""
+    from studio.cli import call
+
+    return call.run(list(sys.argv[1:] if argv is None else argv))

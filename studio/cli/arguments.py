@@ -1,0 +1,243 @@
+"""The arguments of every command. What design 5 lists is here and nothing else."""
+
+from __future__ import annotations
+
+import argparse
+import json
+from typing import Any, NoReturn
+
+from studio import __version__
+from studio.errors import UsageError
+
+COMMANDS = {
+    "open": "terminal UI; the same as `studio LOCATION`",
+    "web": "browser view: a local server, prints its link",
+    "ls": "the threads of a file",
+    "tree": "the checkpoints of a thread as a tree",
+    "show": "one checkpoint: state, tasks, questions, what runs next",
+    "diff": "what changed, and who wrote it",
+    "search": "checkpoints and paths whose values hold a text",
+    "export": "everything as JSON lines, oldest first",
+    "fork": "fork from a checkpoint, with changed values or another next node",
+    "run": "run your graph again from a checkpoint",
+    "demo": "the sample threads in the browser",
+    "scratch": "the files where forks are kept: ls, path, rm",
+}
+_REF = "a number as the tree shows it, a checkpoint id or a part of it, head, head~N, root, at:TIME"
+
+
+class _Parser(argparse.ArgumentParser):
+    """Raises instead of printing usage: one line and one hint, as every other error."""
+
+    def error(self, message: str) -> NoReturn:
+        raise UsageError(message, f"see `{self.prog} --help`")
+
+
+def parse(argv: list[str]) -> argparse.Namespace | int:
+    """The options of a call; an exit code when nothing is left to do (`--help`, `--version`)."""
+    parser = _build(_named(argv))
+    try:
+        options = parser.parse_args(_with_command(argv))
+    except SystemExit as leave:
+        return int(leave.code or 0)
+    if options.command is None:
+        parser.print_help()
+        return 2
+    if getattr(options, "thread", None) is not None:
+        options.thread = thread_name(options.thread)
+    return options
+
+
+def _named(argv: list[str]) -> str | None:
+    """The command that a call names, so that only its own parser has to be built."""
+    return next((word for word in argv if not word.startswith("-")), None)
+
+
+def _with_command(argv: list[str]) -> list[str]:
+    """`studio FILE` is `studio open FILE`."""
+    first = _named(argv)
+    return ["open", *argv] if first is not None and first not in COMMANDS else argv
+
+
+def thread_name(text: str) -> str:
+    """A thread's id as given, or written as a JSON string where no shell can pass it."""
+    if len(text) >= 2 and text[0] == text[-1] == '"':
+        try:
+            found = json.loads(text)
+        except ValueError:
+            return text
+        return found if isinstance(found, str) else text
+    return text
+
+
+def _build(command: str | None) -> _Parser:
+    parser = _Parser(
+        prog="studio", description="A visual time-travel debugger for LangGraph checkpoint databases.", allow_abbrev=False,
+        epilog="`studio FILE` opens the terminal UI. `studio COMMAND --help` explains a command.",
+    )  # fmt: skip
+    parser.add_argument("--version", action="version", version=f"studio {__version__}")
+    commands = parser.add_subparsers(dest="command", metavar="COMMAND", parser_class=_Parser, title="commands")
+    only = command if command in COMMANDS else "open" if command is not None else None
+    for name, text in COMMANDS.items():
+        if only in (None, name):
+            found = commands.add_parser(name, help=text, description=text[0].upper() + text[1:] + ".", allow_abbrev=False)
+            _BUILDERS[name](found)
+            for flag, words in _ALWAYS.items():
+                found.add_argument(flag, action="store_true", help=words)
+    return parser
+
+
+_ALWAYS = {
+    "--json": "one JSON document (JSON lines for export and run), pure ASCII",
+    "--show-secrets": "print values that are masked otherwise",
+    "--debug": "show the traceback of an error",
+}
+
+
+def _location(parser: Any, ref: bool = False, thread: bool = True, ns: bool = True) -> None:
+    parser.add_argument("location", metavar="LOCATION", help="a checkpoint database")
+    if ref:
+        parser.add_argument("ref", metavar="REF", help=_REF)
+    if thread:
+        parser.add_argument(
+            "--thread", metavar="ID", help="the thread; needed where a file holds several (a JSON string works too)"
+        )
+    if ns:
+        parser.add_argument("--ns", metavar="NS", help="a namespace; empty is the root graph")
+
+
+def _graph(parser: Any) -> None:
+    parser.add_argument(
+        "--graph", metavar="NAME|M:A", help="a graph of langgraph.json, or module:attribute, or path.py:attribute"
+    )
+    parser.add_argument("--python", metavar="PATH", help="the interpreter that runs the graph")
+
+
+def _scratch_file(parser: Any) -> None:
+    parser.add_argument("--scratch", metavar="FILE", help="keep forks in this file")
+
+
+def _acts(parser: Any) -> None:
+    _graph(parser)
+    _scratch_file(parser)
+    parser.add_argument("--in-place", action="store_true", help="write into the opened file itself (rows are only added)")
+    parser.add_argument("--yes", action="store_true", help="do not ask")
+    parser.add_argument("--trust-types", action="store_true", help="let the run import stored types outside the safe list")
+    parser.add_argument("--recursion-limit", type=int, metavar="N", help="LangGraph's limit of supersteps")
+    parser.add_argument("--config", action="append", default=[], metavar="KEY=VALUE", help="an entry of the run's `configurable`")
+
+
+def _open(parser: Any) -> None:
+    _location(parser, ns=False)
+    parser.add_argument("--at", metavar="REF", help="stand on this checkpoint: " + _REF)
+    _graph(parser)
+    _scratch_file(parser)
+
+
+def _web(parser: Any) -> None:
+    _location(parser, thread=False, ns=False)
+    _server(parser)
+    parser.add_argument("--at", metavar="PATH?QUERY", help="the page to open")
+    _graph(parser)
+    _scratch_file(parser)
+
+
+def _server(parser: Any) -> None:
+    parser.add_argument("--port", type=_port, default=0, metavar="N", help="the port; 0 = any free one")
+    parser.add_argument("--no-browser", action="store_true", help="only print the link")
+    parser.add_argument(
+        "--allow-host", action="append", default=[], metavar="NAME", help="another name this machine may be called by"
+    )
+
+
+def _port(text: str) -> int:
+    port = int(text)
+    if not 0 <= port <= 65535:
+        raise ValueError(text)
+    return port
+
+
+def _ls(parser: Any) -> None:
+    _location(parser, ns=False)
+
+
+def _tree(parser: Any) -> None:
+    _location(parser)
+    parser.add_argument("--all-ns", action="store_true", help="subgraphs too")
+    parser.add_argument("--limit", type=_count, metavar="N", help="at most N rows: the last ones, or those around --around")
+    parser.add_argument("--around", metavar="REF", help="show the rows around this one")
+
+
+def _count(text: str) -> int:
+    count = int(text)
+    if count < 1:
+        raise ValueError(text)
+    return count
+
+
+def _show(parser: Any) -> None:
+    _location(parser, ref=True)
+    parser.add_argument("--path", metavar="P", help="one value, such as /messages/3/content")
+    parser.add_argument("--raw", action="store_true", help="the stored record, nothing derived")
+
+
+def _diff(parser: Any) -> None:
+    _location(parser, ref=True)
+    parser.add_argument("ref2", metavar="REF2", nargs="?", help="compare REF with this one instead of the parent with REF")
+    parser.add_argument("--origin", action="store_true", help="compare a fork with the checkpoint it was made from")
+    parser.add_argument("--exit-code", action="store_true", help="exit with 1 when there are changes")
+
+
+def _search(parser: Any) -> None:
+    _location(parser, ns=False)
+    parser.add_argument("text", metavar="TEXT")
+    parser.add_argument("--limit", type=_count, default=200, metavar="N", help="stop after N hits (200)")
+
+
+def _export(parser: Any) -> None:
+    _location(parser, ns=False)
+    parser.add_argument(
+        "--values", choices=("all", "changed", "heads", "none"), default="all", help="which lines carry their state"
+    )
+
+
+def _fork(parser: Any) -> None:
+    _location(parser, ref=True)
+    parser.add_argument("--set", action="append", default=[], metavar="P=VALUE", help="set the value at a path (VALUE is JSON)")
+    parser.add_argument("--unset", action="append", default=[], metavar="P", help="remove the value at a path")
+    parser.add_argument("--patch", metavar="FILE", help='a JSON file {"set": {path: value}, "unset": [path]}; - reads stdin')
+    parser.add_argument("--goto", metavar="NODE", help="let this node run next")
+    parser.add_argument("--as-node", metavar="NODE", help="write --update as this node would (needs the graph)")
+    parser.add_argument("--update", metavar="JSON", help="what the node returns; goes through the reducers")
+    parser.add_argument("--new-thread", metavar="ID", help="fork into a thread of its own")
+    _acts(parser)
+
+
+def _run(parser: Any) -> None:
+    _location(parser, ref=True)
+    given = parser.add_mutually_exclusive_group()
+    given.add_argument("--input", metavar="JSON", help="a new input")
+    given.add_argument("--resume", metavar="JSON", help="the answer to the open question")
+    given.add_argument("--answer", action="append", default=[], metavar="ID=JSON", help="the answer to one of several questions")
+    parser.add_argument("--before", action="append", default=[], metavar="NODE", help="stop before this node")
+    parser.add_argument("--after", action="append", default=[], metavar="NODE", help="stop after this node")
+    parser.add_argument("--dry-run", action="store_true", help="only print the plan")
+    _acts(parser)
+
+
+def _demo(parser: Any) -> None:
+    parser.add_argument("--tui", action="store_true", help="in the terminal instead of the browser")
+    _server(parser)
+
+
+def _scratch(parser: Any) -> None:
+    parser.add_argument("act", choices=("ls", "path", "rm"), help="list them, print where a file's forks go, delete one")
+    parser.add_argument("location", metavar="LOCATION", nargs="?", help="the opened file, or the scratch file itself")
+    parser.add_argument("--notes", action="store_true", help="rm: marks, notes and the history of runs too")
+    parser.add_argument("--yes", action="store_true", help="do not ask")
+
+
+_BUILDERS = {
+    "open": _open, "web": _web, "ls": _ls, "tree": _tree, "show": _show, "diff": _diff, "search": _search, "export": _export,
+    "fork": _fork, "run": _run, "demo": _demo, "scratch": _scratch,
+}  # fmt: skip

@@ -1,0 +1,77 @@
+"""What several commands share: opening, naming, confirming, reading JSON arguments."""
+
+from __future__ import annotations
+
+import sys
+from argparse import Namespace
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
+from studio.cli.out import Out
+from studio.errors import PatchError, UsageError
+from studio.model import GraphSpec, Problem
+from studio.render.gate import line
+
+if TYPE_CHECKING:
+    from studio.session import Session
+
+
+@contextmanager
+def opened(options: Namespace, out: Out) -> Iterator[Session]:
+    """The session of a call; closed afterwards."""
+    from studio.session import Session
+
+    spec = GraphSpec(getattr(options, "graph", None), getattr(options, "python", None))
+    session = Session.open(options.location, scratch=getattr(options, "scratch", None), show_secrets=out.show_secrets, graph=spec)
+    try:
+        yield session
+    finally:
+        session.close()
+
+
+def json_argument(text: str, option: str) -> Any:
+    """An argument that must be JSON; UsageError with an example when it is not."""
+    from studio.tagged import loads
+
+    try:
+        return loads(text)
+    except PatchError as error:
+        raise UsageError(f"{option}: {error.message}", f"""texts need double quotes inside: {option} '"text"'""") from error
+
+
+def pair_argument(text: str, option: str) -> tuple[str, Any]:
+    """`NAME=JSON`, split at the first `=` that leaves valid JSON."""
+    from studio.tagged import loads
+
+    if "=" not in text:
+        raise UsageError(f"{option} {text!r} has no value", f"write {option} NAME=VALUE")
+    at = text.find("=")
+    while at >= 0:
+        try:
+            return text[:at], loads(text[at + 1 :])
+        except PatchError:
+            at = text.find("=", at + 1)
+    name, _, value = text.partition("=")
+    raise UsageError(
+        f"{option} {name}: {value!r:.60} is no JSON", f"""texts need double quotes inside: {option} '{name}="{value[:40]}"'"""
+    )
+
+
+def confirmed(options: Namespace, out: Out, question: str, refusal: str) -> None:
+    """Ask on a terminal; UsageError where nobody can answer and `--yes` is missing, or the answer is no."""
+    if options.yes:
+        return
+    if not (sys.stdin.isatty() and sys.stderr.isatty()):
+        raise UsageError(refusal, "add --yes to do it", "not-confirmed")
+    out.note(question)
+    if input("Go on? [y/N] ").strip().lower() not in ("y", "yes"):
+        raise UsageError("nothing was done", "", "not-confirmed", exit_code=1)
+
+
+def say_problems(out: Out, problems: list[Problem] | tuple[Problem, ...]) -> None:
+    """What is lost or odd in the file, after the result."""
+    for problem in problems[:20]:
+        out.say(out.paint(f"! {line(problem.kind)} {line(problem.where, 80)}: {line(problem.message, 300)}", "yellow"))
+    if len(problems) > 20:
+        out.say(out.paint(f"! and {len(problems) - 20} more (--json lists all)", "yellow"))

@@ -1,0 +1,214 @@
+"""The JSON shapes of design 5. Fields may be added, never renamed."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from studio.model import (
+    Address,
+    Author,
+    Change,
+    Checkpoint,
+    Comparison,
+    ForkResult,
+    Hit,
+    Interrupt,
+    Problem,
+    RawCheckpoint,
+    Row,
+    RunPlan,
+    State,
+    Task,
+    Thread,
+    Value,
+)
+from studio.render import secrets
+from studio.tagged import split_path, to_tagged
+from studio.value import decode, decode_metadata
+
+Doc = dict[str, Any]
+
+
+class Documents:
+    """Makes documents, with secrets masked unless they are asked for."""
+
+    def __init__(self, show_secrets: bool) -> None:
+        self.show_secrets = show_secrets
+
+    def value(self, value: Value, key: str | None = None) -> Any:
+        return to_tagged(value, mask=None if self.show_secrets else secrets.reason, key=key)
+
+    def values(self, values: Mapping[str, Value]) -> Doc:
+        return {name: self.value(value, name) for name, value in values.items()}
+
+    def text(self, text: str | None, key: str | None = None) -> str | None:
+        """A stored text that stands as itself in a document: its secret parts are replaced."""
+        if text is None or self.show_secrets:
+            return text
+        return "[masked]" if key is not None and secrets.reason(key, text) else secrets.mask_text(text)
+
+    def address(self, address: Address) -> Doc:
+        return {"thread_id": address.thread_id, "checkpoint_ns": address.checkpoint_ns, "checkpoint_id": address.checkpoint_id}
+
+    def header(self, checkpoint: Checkpoint) -> Doc:
+        return {
+            **self.address(checkpoint.address),
+            "parent_checkpoint_id": checkpoint.parent_checkpoint_id,
+            "step": checkpoint.step,
+            "source": checkpoint.source,
+            "created_at": checkpoint.created_at,
+            "size_bytes": checkpoint.size_bytes,
+            "origin": checkpoint.origin,
+        }
+
+    def problems(self, problems: Iterable[Problem]) -> list[Doc]:
+        return [{"kind": one.kind, "where": one.where, "message": self.text(one.message)} for one in problems]
+
+    def thread(self, thread: Thread) -> Doc:
+        return {
+            "thread_id": thread.thread_id,
+            "location": thread.location,
+            "namespaces": list(thread.namespaces),
+            "checkpoints": thread.checkpoints,
+            "roots": list(thread.roots),
+            "heads": list(thread.heads),
+            "head": thread.head,
+            "status": thread.status,
+            "first_at": thread.first_at,
+            "last_at": thread.last_at,
+            "size_bytes": thread.size_bytes,
+            "first_text": self.text(thread.first_text),
+            "last_text": self.text(thread.last_text),
+            "metadata": self.values(thread.metadata),
+            "scratch_checkpoints": thread.scratch_checkpoints,
+        }
+
+    def row(self, row: Row) -> Doc:
+        return {
+            "number": row.number,
+            **self.header(row.checkpoint),
+            "lane": row.lane,
+            "origin_checkpoint_id": row.origin_checkpoint_id,
+            "nodes": [{"name": node.name, "task_id": node.task_id, "status": node.status} for node in row.nodes],
+            "next": None if row.next is None else list(row.next),
+            "status": row.status,
+            "is_head": row.is_head,
+            "channels": list(row.channels),
+            "label": self.text(row.label),
+            "parent_number": row.parent_number,
+            "depth": row.depth,
+            "seconds": row.seconds,
+        }
+
+    def state(self, state: State, *, values: bool = True) -> Doc:
+        """The `show` document; without `values` the two maps of values are left out."""
+        stored = {"values": self.values(state.values), "internal": self.values(state.internal)} if values else {}
+        return {
+            "checkpoint": self.header(state.checkpoint),
+            **stored,
+            "rebuilt": dict(state.rebuilt),
+            "next": None if state.next is None else list(state.next),
+            "status": state.status,
+            "tasks": [self.task(task) for task in state.tasks],
+            "metadata": self.values(state.metadata),
+            "format": state.format,
+            "problems": self.problems(state.problems),
+        }
+
+    def task(self, task: Task) -> Doc:
+        return {
+            "id": task.id,
+            "name": task.name,
+            "path": task.path,
+            "status": task.status,
+            "error": self.text(task.error),
+            "triggers": [{"channel": one.channel, "authors": self.authors(one.authors)} for one in task.triggers],
+            "interrupts": [self.interrupt(one) for one in task.interrupts],
+            "writes": [{"channel": one.channel, "value": self.value(one.value, one.channel)} for one in task.writes],
+            "arg": self.value(task.arg),
+            "subgraph_ns": list(task.subgraph_ns),
+            "inferred": task.inferred,
+        }
+
+    def interrupt(self, interrupt: Interrupt) -> Doc:
+        return {
+            "id": interrupt.id,
+            "value": self.value(interrupt.value),
+            "answered": interrupt.answered,
+            "answer": self.value(interrupt.answer),
+        }
+
+    def authors(self, authors: Iterable[Author]) -> list[Doc]:
+        return [{"node": one.node, "task_id": one.task_id, "basis": one.basis} for one in authors]
+
+    def change(self, change: Change) -> Doc:
+        key = name_in(change.path)
+        origin = {} if change.from_path is None else {"from": change.from_path}
+        return {
+            "path": change.path,
+            "op": change.op,
+            **origin,
+            "before": None if change.op == "add" else self.value(change.before, key),
+            "after": None if change.op == "remove" else self.value(change.after, key),
+            "authors": self.authors(change.authors),
+        }
+
+    def comparison(self, found: Comparison) -> Doc:
+        return {
+            "before": None if found.before is None else self.header(found.before),
+            "after": self.header(found.after),
+            "changes": [self.change(change) for change in found.changes],
+            "problems": self.problems(found.problems),
+        }
+
+    def raw(self, raw: RawCheckpoint) -> Doc:
+        """The stored record: every entry of the blob, metadata, tags, nothing derived."""
+        return {
+            "checkpoint": self.header(raw.header),
+            "type": raw.tag,
+            "record": self.value(decode(raw.tag, raw.blob)),
+            "metadata": self.value(decode_metadata(raw.metadata)),
+        }
+
+    def hit(self, hit: Hit) -> Doc:
+        key = name_in(hit.path)
+        return {**self.address(hit.address), "number": hit.number, "path": hit.path, "excerpt": self.text(hit.excerpt, key)}
+
+    def fork(self, result: ForkResult) -> Doc:
+        return {
+            **self.address(result.address),
+            "parent_checkpoint_id": result.parent_checkpoint_id,
+            "stored_in": result.stored_in,
+            "forked_from": self.address(result.forked_from),
+            "recipe": result.recipe,
+            "next": None if result.next is None else list(result.next),
+            "verified": result.verified,
+            "surprises": [self.text(one) for one in result.surprises],
+            "root": self.address(result.root),
+            "created": [self.address(one) for one in result.created],
+        }
+
+    def plan(self, plan: RunPlan) -> Doc:
+        return {
+            **self.address(plan.address),
+            "runs": list(plan.runs),
+            "kept": list(plan.kept),
+            "asks": [self.text(one) for one in plan.asks],
+            "side_effects": [self.text(one) for one in plan.side_effects],
+            "graph": plan.graph,
+            "graph_file": plan.graph_file,
+            "interpreter": plan.interpreter,
+            "types": [
+                {"name": one.name, "count": one.count, "safe": one.safe, "channels": list(one.channels)} for one in plan.types
+            ],
+            "needs_trust": plan.needs_trust,
+            "stored_in": plan.stored_in,
+            "makes_copy": plan.makes_copy,
+            "warnings": [self.text(one) for one in plan.warnings],
+        }
+
+
+def name_in(path: str) -> str | None:
+    """The name that the value at a path stands under: the last step that is no index."""
+    return next((step for step in reversed(split_path(path)) if not step.isdigit() and not step.startswith("id:")), None)

@@ -1,0 +1,104 @@
+"""`studio fork`: a new checkpoint beside an old one, with other values or another next node."""
+
+from __future__ import annotations
+
+import sys
+from argparse import Namespace
+from pathlib import Path
+
+from studio.cli.common import confirmed, json_argument, opened, pair_argument
+from studio.cli.documents import Documents
+from studio.cli.out import Out
+from studio.errors import UsageError
+from studio.model import Address, ForkRequest, ForkResult, Patch, Tagged_JSON
+from studio.render import secrets
+from studio.render.gate import line
+from studio.session import Session
+
+
+def run(options: Namespace, out: Out) -> int:
+    patch = _patch(options)
+    is_update = options.as_node is not None or options.update is not None
+    if is_update and (patch or options.goto is not None):
+        raise UsageError(
+            "--as-node and --update cannot be mixed with --set, --unset, --patch or --goto", "make two forks, one after the other"
+        )
+    update = json_argument(options.update, "--update") if options.update is not None else None
+    with opened(options, out) as session:
+        address = session.resolve(options.ref, options.thread, options.ns)
+        if options.in_place:
+            confirmed(
+                options,
+                out,
+                f"This adds rows to {line(session.location)} itself.",
+                f"--in-place writes into {session.location} itself",
+            )
+        result = session.fork(
+            ForkRequest(
+                address,
+                patch,
+                options.goto,
+                options.as_node,
+                update,
+                is_update,
+                options.new_thread,
+                options.in_place,
+                trust_types=options.trust_types,
+            )  # fmt: skip
+        )
+        if out.as_json:
+            out.document(Documents(out.show_secrets).fork(result))
+        else:
+            _text(session, address, result, out)
+    return 0 if result.verified else 1
+
+
+def _patch(options: Namespace) -> Patch:
+    found: dict[str, Tagged_JSON] = {}
+    unset: list[str] = []
+    if options.patch is not None:
+        document = json_argument(_read(options.patch), "--patch")
+        good = isinstance(document, dict) and not set(document) - {"set", "unset"}
+        if not good or not isinstance(document.get("set", {}), dict) or not isinstance(document.get("unset", []), list):
+            raise UsageError("--patch: the file holds no patch", 'a patch is {"set": {"/path": value}, "unset": ["/path"]}')
+        found.update(document.get("set", {}))
+        unset.extend(str(path) for path in document.get("unset", []))
+    for text in options.set:
+        path, value = pair_argument(text, "--set")
+        found[path] = value
+    unset.extend(options.unset)
+    for path in (*found, *unset):
+        if not path.startswith("/"):
+            raise UsageError(f"the path {path!r} does not begin with /", "a path looks like /messages/3/content")
+    return Patch(found, tuple(unset))
+
+
+def _read(name: str) -> str:
+    try:
+        return sys.stdin.read() if name == "-" else Path(name).read_text("utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise UsageError(
+            f"--patch {name}: {getattr(error, 'strerror', None) or 'not a UTF-8 text'}", "give a JSON file, or - for stdin"
+        ) from error
+
+
+def _text(session: Session, origin: Address, result: ForkResult, out: Out) -> None:
+    tree = session.tree(result.address.thread_id)
+    number = f"#{tree.number(result.address)} " if result.address in tree else ""
+    base = session.tree(origin.thread_id)
+    came_from = f"#{base.number(origin)}" if origin in base else line(origin.checkpoint_id)
+    out.say(
+        f"{out.paint('forked', 'bold')} {came_from} → {out.paint(number, 'bold', 'magenta')}{line(result.address.checkpoint_id)}"
+    )
+    nodes = "not known" if result.next is None else ", ".join(line(name or "?") for name in result.next) or "nothing"
+    facts = [
+        ("thread", line(result.address.thread_id) if result.address.thread_id != origin.thread_id else ""),
+        ("namespace", line(result.address.checkpoint_ns)),
+        ("recipe", line(result.recipe)),
+        ("next", nodes),
+        ("stored in", line(result.stored_in)),
+        ("verified", "yes, read back and equal" if result.verified else "NO: what is stored differs from what was asked for"),
+    ]
+    out.table([["  " + name, value] for name, value in facts if value], [("dim",), ()])
+    for surprise in result.surprises:
+        out.say(out.paint(f"! {line(surprise if out.show_secrets else secrets.mask_text(surprise), 400)}", "yellow"))

@@ -1,0 +1,61 @@
+"""Lanes of a checkpoint tree in plain characters."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from studio.lanes import Lanes
+from studio.model import Address, Row
+from studio.render.labels import STATUS_SHAPES
+from studio.tree import CheckpointTree
+
+MOST = 8
+
+
+def own_lanes(tree: CheckpointTree, addresses: Sequence[Address]) -> dict[Address, tuple[int, tuple[int, ...]]]:
+    """Lanes for a part of a tree, such as the root namespace alone: address -> (its lane, the lanes through its row)."""
+    place = {address: index for index, address in enumerate(addresses)}
+    parents, continues, taken = [], [], set()
+    for address in addresses:
+        above = tree.grew_from(address)
+        at = place.get(above, -1) if above is not None else -1
+        parents.append(at)
+        continues.append(at >= 0 and at not in taken and tree.parent(address) == above)
+        if continues[-1]:
+            taken.add(at)
+    lanes = Lanes.build(parents, continues)
+    passing = lanes.passing(0, len(addresses))
+    return {address: (lanes.lane(at), tuple(sorted(passing[at]))) for at, address in enumerate(addresses)}
+
+
+def redrawn(row: Row, own: dict[Address, tuple[int, tuple[int, ...]]]) -> Row:
+    lane, lanes = own[row.checkpoint.address]
+    return replace(row, lane=lane, lanes=lanes)
+
+
+def draw(row: Row, above: Row | None, width: int) -> str:
+    """The lane part of one row, `2 * width` characters: `●─╮` where another lane begins."""
+    begins = {
+        lane
+        for lane in row.lanes
+        if lane != row.lane and (above is None or lane not in above.lanes or (above.lane == lane and above.is_leaf))
+    }
+    left, right = min((*begins, row.lane)), max((*begins, row.lane))
+    out = []
+    for lane in range(width):
+        between = left < lane < right
+        if lane == row.lane:
+            cell = (
+                "◌"
+                if row.origin_checkpoint_id is not None and row.status not in ("failed", "paused")
+                else STATUS_SHAPES.get(row.status, "●")
+            )
+        elif lane in begins:
+            cell = ("╮" if lane == right else "┬") if lane > row.lane else ("╭" if lane == left else "┬")
+        elif lane in row.lanes:
+            cell = "┼" if between else "│"
+        else:
+            cell = "─" if between else " "
+        out.append(cell + ("─" if left <= lane < right else " "))
+    return "".join(out)

@@ -1,0 +1,214 @@
+"""`studio run`: the user's graph again, from a checkpoint; the plan first, then its events as they come."""
+
+from __future__ import annotations
+
+import queue
+from argparse import Namespace
+from typing import Any
+
+from studio.cli.common import confirmed, json_argument, opened, pair_argument
+from studio.cli.documents import Documents
+from studio.cli.out import Out, line_by_line
+from studio.errors import RunError, UsageError
+from studio.model import RunEvent, RunPlan, RunRequest
+from studio.render import secrets
+from studio.render.gate import line
+from studio.render.preview import summary
+from studio.session import Session
+
+EXIT = {"done": 0, "paused": 4, "failed": 1, "cancelled": 130}
+
+
+def run(options: Namespace, out: Out) -> int:
+    with opened(options, out) as session:
+        address = session.resolve(options.ref, options.thread, options.ns)
+        request = RunRequest(
+            address,
+            input=json_argument(options.input, "--input") if options.input is not None else None,
+            has_input=options.input is not None,
+            resume=json_argument(options.resume, "--resume") if options.resume is not None else None,
+            has_resume=options.resume is not None,
+            answers=dict(pair_argument(text, "--answer") for text in options.answer),
+            before=tuple(options.before),
+            after=tuple(options.after),
+            in_place=options.in_place,
+            trust_types=options.trust_types,
+            recursion_limit=options.recursion_limit,
+            config=dict(_config(text) for text in options.config),
+        )
+        plan = session.plan(request)
+        if out.as_json:
+            out.document({"event": "plan", **Documents(out.show_secrets).plan(plan)})
+        else:
+            _plan_text(plan, out)
+        if options.dry_run:
+            return 0
+        _may_start(plan, options, out, session)
+        return _follow(session, request, out)
+
+
+def _config(text: str) -> tuple[str, Any]:
+    """`KEY=VALUE`: JSON where it is, else a text."""
+    name, sign, value = text.partition("=")
+    if not sign or not name:
+        raise UsageError(f"--config {text!r} has no value", "write --config key=value")
+    from studio.errors import PatchError
+    from studio.tagged import loads
+
+    try:
+        return name, loads(value)
+    except PatchError:
+        return name, value
+
+
+def _may_start(plan: RunPlan, options: Namespace, out: Out, session: Session) -> None:
+    """Refuse or ask where a person has to decide (design rules 4 and 8)."""
+    import sys
+
+    if plan.needs_trust and not options.trust_types:
+        names = ", ".join(use.name for use in plan.types if not use.safe)
+        raise RunError(
+            f"running would import stored types outside the safe list: {names}", "look at the plan (--dry-run); --trust-types allows it",
+            "needs-trust",
+        )  # fmt: skip
+    if options.in_place:
+        confirmed(
+            options,
+            out,
+            f"This run adds rows to {line(session.location)} itself.",
+            f"--in-place writes into {session.location} itself",
+        )
+    elif plan.side_effects and sys.stdin.isatty() and sys.stderr.isatty():
+        confirmed(options, out, "The plan above repeats what already happened once.", "")
+
+
+def _follow(session: Session, request: RunRequest, out: Out) -> int:
+    """Print events until the end. Ctrl-C cancels the run: its whole process group ends."""
+    events: queue.SimpleQueue[RunEvent] = queue.SimpleQueue()
+    run = session.run(request, events.put)
+    cancelled = False
+    while True:
+        try:
+            try:
+                event = events.get(timeout=0.2)
+            except queue.Empty:
+                if run.status == "running":
+                    continue
+                event = RunEvent("end", dict(run.end or {"status": run.status}))
+            if event.event == "plan":
+                continue
+            _print(event, out)
+            if event.event == "end":
+                return EXIT.get(str(event.data.get("status")), 1)
+        except KeyboardInterrupt:
+            if cancelled:
+                raise
+            cancelled = True
+            run.cancel()
+
+
+def _print(event: RunEvent, out: Out) -> None:
+    if out.as_json:
+        out.say(_json_line({"event": event.event, **_masked(dict(event.data), out)}), flush=True)
+    else:
+        text = event_text(event, out)
+        if text:
+            out.say(text, flush=True)
+
+
+def _json_line(document: dict[str, Any]) -> str:
+    from studio.tagged import dumps
+
+    return dumps(document)
+
+
+def _masked(data: dict[str, Any], out: Out) -> dict[str, Any]:
+    """Event data with secrets replaced: it is plain JSON that the user's program had a hand in."""
+    if out.show_secrets:
+        return data
+    found: dict[str, Any] = {}
+    for key, value in data.items():
+        found[key] = _mask_json(key, value)
+    return found
+
+
+def _mask_json(key: str | None, value: Any, depth: int = 0) -> Any:
+    if isinstance(value, str):
+        return "[masked]" if secrets.reason(key, value) == "named like a secret" else secrets.mask_text(value)
+    if isinstance(value, dict) and depth < 50:
+        return {name: _mask_json(name, item, depth + 1) for name, item in value.items()}
+    if isinstance(value, (list, tuple)) and depth < 50:
+        return [_mask_json(key, item, depth + 1) for item in value]
+    return value
+
+
+def event_text(event: RunEvent, out: Out) -> str:
+    """One event as a line; "" for what needs none."""
+    data = _masked(dict(event.data), out)
+    if event.event == "task":
+        return f"{out.paint('▸', 'blue')} {line(str(data.get('name')))}"
+    if event.event == "task_result":
+        error = data.get("error")
+        if error:
+            return out.paint(f"✕ {line(str(data.get('name')))}: {line(str(error), 300)}", "red")
+        channels = ", ".join(line(str(one)) for one in data.get("channels") or ())
+        waits = " waits for an answer" if data.get("interrupts") else ""
+        return f"{out.paint('●', 'green')} {line(str(data.get('name')))}{out.paint(waits, 'yellow')}  {out.paint(channels, 'cyan')}".rstrip()
+    if event.event == "checkpoint":
+        step = data.get("step")
+        nodes = ", ".join(line(str(one)) for one in data.get("next") or ())
+        return out.paint(f"  step {step}  {line(str(data.get('checkpoint_id')))}{'  next ' + nodes if nodes else ''}", "dim")
+    if event.event in ("log", "error"):
+        return out.paint(f"  │ {line_by_line(str(data.get('text', data.get('message', ''))))}", "dim")
+    if event.event == "end":
+        return _end_text(data, out)
+    return ""
+
+
+def _end_text(data: dict[str, Any], out: Out) -> str:
+    status = str(data.get("status"))
+    colour = {"done": "green", "paused": "yellow", "failed": "red"}.get(status, "dim")
+    lines = [out.paint({"done": "done", "paused": "waiting for an answer"}.get(status, status), colour, "bold")]
+    head = data.get("head")
+    if isinstance(head, dict):
+        lines[0] += out.paint(f"  head {line(str(head.get('checkpoint_id')))}", "dim")
+    for one in data.get("interrupts") or ():
+        if isinstance(one, dict):
+            lines.append(out.paint(f"  asks {summary(one.get('value'), 300)}  id {line(str(one.get('id')))}", "yellow"))
+    error = data.get("error")
+    if isinstance(error, dict):
+        lines.append(
+            out.paint(
+                f"  {line(str(error.get('type') or error.get('kind') or 'error'))}: {line(str(error.get('message', '')), 500)}",
+                "red",
+            )
+        )
+        if error.get("traceback"):
+            lines.append(out.paint(line_by_line(str(error["traceback"])), "dim"))
+        if error.get("hint"):
+            lines.append(f"hint: {line(str(error['hint']), 300)}")
+    elif error:
+        lines.append(out.paint(f"  {line(str(error), 500)}", "red"))
+    return "\n".join(lines)
+
+
+def _plan_text(plan: RunPlan, out: Out) -> None:
+    def words(parts: tuple[str, ...]) -> str:
+        return ", ".join(line(part if out.show_secrets else secrets.mask_text(part), 200) for part in parts)
+
+    unsafe = ", ".join(f"{line(use.name)} ×{use.count}" for use in plan.types if not use.safe)
+    facts = [
+        ("runs", words(plan.runs) or "nothing"),
+        ("keeps", words(plan.kept)),
+        ("asks again", words(plan.asks)),
+        ("may repeat", words(plan.side_effects)),
+        ("graph", line(plan.graph)),
+        ("code", line(plan.graph_file or "")),
+        ("python", line(plan.interpreter)),
+        ("imports", unsafe),
+        ("stored in", line(plan.stored_in) + (" (a copy of this checkpoint first)" if plan.makes_copy else "")),
+    ]
+    out.say(out.paint("plan", "bold"))
+    out.table([["  " + name, value] for name, value in facts if value], [("dim",), ()])
+    for warning in plan.warnings:
+        out.say(out.paint(f"! {line(warning, 400)}", "yellow"))

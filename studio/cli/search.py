@@ -1,0 +1,43 @@
+"""`studio search`: where values hold a text, first occurrence first."""
+
+from __future__ import annotations
+
+from argparse import Namespace
+
+from studio.cli.common import opened
+from studio.cli.documents import Documents
+from studio.cli.out import Out
+from studio.errors import UsageError
+from studio.render.gate import line
+
+
+def run(options: Namespace, out: Out) -> int:
+    if not options.text:
+        raise UsageError("search for what?", "studio search LOCATION TEXT")
+    with opened(options, out) as session:
+        thread = session.one_thread(options.thread) if options.thread is not None else None
+        documents = Documents(out.show_secrets)
+        hits = session.search(options.text, thread, options.limit)
+        if out.as_json:
+            found = [documents.hit(hit) for hit in hits if thread in (None, hit.address.thread_id)]
+            out.document({"text": options.text, "hits": found, "problems": documents.problems(session.problems())})
+            return 0
+        count, last = 0, None
+        for hit in hits:
+            if thread not in (None, hit.address.thread_id):
+                continue
+            if hit.address.thread_id != last:
+                last = hit.address.thread_id
+                out.say(out.paint(line(last), "bold"))
+            count += 1
+            doc = documents.hit(hit)
+            number = out.paint(f"  #{hit.number or '?':<6}", "dim")
+            out.say(
+                f"{number} {out.paint(line(hit.path, 60), 'cyan')}  {line(doc['excerpt'], max(40, out.width - 40))}",
+                flush=count == 1,
+            )
+        if not count:
+            out.say("nothing found")
+        elif count >= options.limit:
+            out.say(out.paint(f"the first {count} hits; --limit N shows more", "dim"))
+    return 0

@@ -1,0 +1,45 @@
+"""`studio web` and `studio demo`: the browser view."""
+
+from __future__ import annotations
+
+from argparse import Namespace
+from contextlib import ExitStack
+
+from studio.cli.common import opened
+from studio.cli.out import Out
+from studio.errors import StudioError
+
+
+def web(options: Namespace, out: Out) -> int:
+    with opened(options, out) as session:
+        from studio.web import serve
+
+        serve(session, options.port, not options.no_browser, options.allow_host, options.at)
+    return 0
+
+
+def demo(options: Namespace, out: Out) -> int:
+    """The sample threads, each file as its own session."""
+    from studio.assets import sample_folder
+    from studio.session import Session
+
+    files = sorted(sample_folder().glob("*.sqlite"), key=lambda path: (path.stem != "support_agent", path.name))
+    if not files:
+        raise StudioError(
+            "this installation holds no sample threads", "install it again: pip install --force-reinstall checkpoint-studio"
+        )
+    with ExitStack() as stack:
+        sessions = []
+        for path in files[:1] if options.tui else files:
+            session = Session.open(str(path), show_secrets=out.show_secrets)
+            stack.callback(session.close)
+            sessions.append(session)
+        if options.tui:
+            from studio.tui import run
+
+            run(sessions[0])
+        else:
+            from studio.web import serve
+
+            serve(sessions, options.port, not options.no_browser, options.allow_host, None)
+    return 0

@@ -1,0 +1,142 @@
+"""`studio show`: one checkpoint, or one value of it."""
+
+from __future__ import annotations
+
+from argparse import Namespace
+from typing import Any
+
+from studio import jsontext
+from studio.cli.common import opened, say_problems
+from studio.cli.documents import Documents, name_in
+from studio.cli.out import Out
+from studio.model import Address, State, Task, Value
+from studio.render import labels, secrets
+from studio.render.gate import clean, line
+from studio.render.preview import MASK, summary
+from studio.session import Session
+from studio.tagged import get
+
+TASK_COLOURS = {"done": "green", "failed": "red", "paused": "yellow", "pending": "blue", "unknown": "dim"}
+
+
+def run(options: Namespace, out: Out) -> int:
+    with opened(options, out) as session:
+        address = session.resolve(options.ref, options.thread, options.ns)
+        documents = Documents(out.show_secrets)
+        if options.raw:
+            _raw(session, address, options, documents, out)
+            return 0
+        state = session.state(address)
+        if options.path is not None:
+            value = get({**state.internal, **state.values}, options.path)
+            _one_value(address, options.path, value, documents, out)
+        elif out.as_json:
+            out.document(documents.state(state))
+        else:
+            _text(session, state, out)
+    return 0
+
+
+def _raw(session: Session, address: Address, options: Namespace, documents: Documents, out: Out) -> None:
+    raw = session.raw(address)
+    if options.path is not None:
+        from studio.value import decode
+
+        _one_value(address, options.path, get(decode(raw.tag, raw.blob), options.path), documents, out)
+    elif out.as_json:
+        out.document(documents.raw(raw))
+    else:
+        out.say(pretty(documents.raw(raw)))
+
+
+def _one_value(address: Address, path: str, value: Value, documents: Documents, out: Out) -> None:
+    key = name_in(path)
+    if out.as_json:
+        out.document({"checkpoint": documents.address(address), "path": path, "value": documents.value(value, key)})
+    elif isinstance(value, str) and (out.show_secrets or not secrets.reason(key, value)):
+        out.say(clean(value))
+    else:
+        out.say(pretty(documents.value(value, key)))
+
+
+def pretty(doc: Any) -> str:
+    """Tagged JSON for reading: indented, real characters, gated."""
+    return clean(jsontext.dumps(doc, indent=2))
+
+
+def _text(session: Session, state: State, out: Out) -> None:
+    checkpoint = state.checkpoint
+    row = session.tree(checkpoint.thread_id).row(checkpoint.address)
+    out.say(
+        out.paint(f"#{row.number} {line(labels.row_title(row))}", "bold")
+        + out.paint(f"  {line(checkpoint.checkpoint_id)}", "dim")
+    )
+    facts = [
+        ("thread", line(checkpoint.thread_id)),
+        ("namespace", line(checkpoint.checkpoint_ns)),
+        ("parent", f"#{row.parent_number}" if row.parent_number else ""),
+        ("source", f"{line(str(checkpoint.source))}, step {checkpoint.step}"),
+        ("created", labels.when(checkpoint.created_at)),
+        ("size", labels.size(checkpoint.size_bytes)),
+        ("status", labels.status_word(state.status or row.status)),
+        (
+            "next",
+            "not known from this file"
+            if state.next is None
+            else ", ".join(line(name or "?") for name in state.next) or "nothing",
+        ),
+    ]
+    out.table([[name, value] for name, value in facts if value], [("dim",), ()])
+    _values(state.values, "state", state, out)
+    if state.tasks:
+        out.say()
+        out.say(out.paint("tasks", "bold"))
+        for task in state.tasks:
+            _task(task, out)
+    if state.metadata:
+        _values(state.metadata, "metadata", None, out)
+    if state.internal:
+        out.say()
+        out.say(out.paint(f"{labels.plural(len(state.internal), 'scheduling channel')}: --json shows them", "dim"))
+    say_problems(out, state.problems)
+
+
+def _values(values: Any, title: str, state: State | None, out: Out) -> None:
+    out.say()
+    out.say(out.paint(title, "bold"))
+    if not values:
+        out.say(out.paint("  nothing", "dim"))
+    width = min(28, max((len(line(name)) for name in values), default=0))
+    for name, value in values.items():
+        rebuilt = state.rebuilt.get(name) if state is not None else None
+        note = {"exact": " (rebuilt)", "ambiguous": " (rebuilt, ambiguous)", "unavailable": " (not stored here)"}.get(
+            rebuilt or "", ""
+        )
+        items = f"{len(value):,} × " if isinstance(value, list) and len(value) > 3 else ""
+        shown = summary(value, max(40, out.width - width - 6), key=name, show_secrets=out.show_secrets)
+        out.say(f"  {out.paint(line(name).ljust(width), 'cyan')}  {out.paint(items, 'dim')}{shown}{out.paint(note, 'yellow')}")
+
+
+def _task(task: Task, out: Out) -> None:
+    name = line(task.name or "?") + (" (derived)" if task.inferred else "")
+    out.say(f"  {out.paint(name, 'bold')}  {out.paint(labels.TASK_WORDS[task.status], TASK_COLOURS[task.status])}")
+    if task.triggers:
+        out.say(out.paint("    ran because of " + ", ".join(line(one.channel) for one in task.triggers), "dim"))
+    if task.arg is not None:
+        out.say(f"    argument {summary(task.arg, 100, show_secrets=out.show_secrets)}")
+    for write in task.writes:
+        out.say(
+            f"    wrote {line(write.channel)} = {summary(write.value, 100, key=write.channel, show_secrets=out.show_secrets)}"
+        )
+    if task.error:
+        text = task.error if out.show_secrets else secrets.mask_text(task.error)
+        out.say(out.paint(f"    error {line(text, 400)}", "red"))
+    for one in task.interrupts:
+        out.say(
+            out.paint(f"    asks {summary(one.value, 200, show_secrets=out.show_secrets)}  id {line(one.id or 'none')}", "yellow")
+        )
+        if one.answered:
+            out.say(f"    answered {summary(one.answer, 200, show_secrets=out.show_secrets)}")
+
+
+__all__ = ["MASK", "pretty", "run"]
