@@ -87,10 +87,12 @@ def read_blob(raw: RawCheckpoint) -> Blob:
         fmt = None
         problems.append(Problem("undecodable", where, "the checkpoint does not say which format it has"))
     elif fmt > NEWEST_FORMAT:
-        problems.append(Problem("newer-format", where, f"format {fmt} is newer than {NEWEST_FORMAT}: shown as far as it is known"))
+        message = f"format {fmt} is newer than {NEWEST_FORMAT}: shown as far as it is known"
+        problems.append(Problem("newer-format", where, message))
     values = text_map(doc.get("channel_values"))
     seen = {node: text_map(channels) for node, channels in text_map(doc.get("versions_seen")).items()}
-    return Blob(raw, True, fmt, values, text_map(doc.get("channel_versions")), seen, pending(doc, values, raw), metadata, tuple(problems))
+    versions, sends = text_map(doc.get("channel_versions")), pending(doc, values, raw)
+    return Blob(raw, True, fmt, values, versions, seen, sends, metadata, tuple(problems))
 
 
 def text_map(value: Value) -> dict[str, Any]:

@@ -73,12 +73,15 @@ def spelled_target(channel: str) -> str | None:
     return None
 
 
-def spelled_sources(channel: str, members: Iterable[str] = ()) -> tuple[str, ...]:
-    """The nodes that a scheduling channel names as its writers: all of a join, the source of an old branch, START."""
+def spelled_sources(channel: str, stored: Iterable[Value] = ()) -> tuple[str, ...]:
+    """The nodes that a scheduling channel names as its writers: all of a join, the source of an old branch, START.
+
+    `stored` is what the join holds: names with a `+` in them cannot be parted by the channel's name alone.
+    """
     if channel.startswith("start:"):
         return (START,)
     if channel.startswith("join:"):
-        known = tuple(members)
+        known = tuple(name for name in stored if isinstance(name, str))
         parts = join_parts(channel)
         return known or (tuple(parts[0].split("+")) if parts else ())
     if channel.startswith("branch:") and not channel.startswith("branch:to:"):
@@ -96,8 +99,6 @@ def members(value: Value) -> list[Any] | None:
     if isinstance(value, Tagged):
         if value.kind == "items":
             return list(value.items)
-        if value.kind == "args" and value.name in ("set", "frozenset") and len(value.args) == 1 and isinstance(value.args[0], list):
-            return list(value.args[0])
     return None
 
 
@@ -125,7 +126,7 @@ def is_full(sources: str, value: Value) -> bool:
 
 
 def newer(version: Any, seen: Any) -> bool:
-    """Whether a channel changed since a node saw it (None = never). Versions are text or numbers; both kinds compare by their own order."""
+    """Whether a channel changed since a node saw it (None = never). Versions are text or numbers, each with its own order."""
     if version is None:
         return False
     if seen is None:

@@ -23,7 +23,7 @@ COUNTERS = "counters_since_delta_snapshot"
 
 @dataclass(frozen=True, slots=True)
 class Result:
-    """A rebuilt channel; `value` is MISSING where nothing was ever written, or nothing can be said. `place`: where each id stands."""
+    """A rebuilt channel; `value` is MISSING where nothing was written, or nothing can be said. `place`: where each id stands."""
 
     value: Value
     how: Rebuilt

@@ -3,24 +3,23 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from studio.explain.blob import send_parts
-from studio.explain.channels import END, NULL_TASK, TASKS, branch_target, join_parts, spelled_sources, spelled_target
+from studio.explain.channels import END, NULL_TASK, TASKS, spelled_target
 from studio.explain.ids import parse_path
 from studio.explain.rows import row_value
-from studio.model import START, Edge, NodeRun, WriteRow
+from studio.model import START, Edge, NodeRun, State, WriteRow
 from studio.stores.base import Store
 
 Key = tuple[str, str]
 
 
-def seen_edges(store: Store, thread_id: str, runs_of: Callable[[Sequence[WriteRow]], Mapping[Key, tuple[NodeRun, ...]]]) -> tuple[Edge, ...]:
-    """Edges of all graphs of a thread, most travelled first. `__start__` and `__end__` stand for the outside.
+Runs = Mapping[Key, tuple[NodeRun, ...]]
 
-    From format 3 on the rows say all. Formats 1 and 2 store no target for a plain edge: there the versions that later nodes saw
-    would be needed, and only branches, joins and Sends are counted.
-    """
+
+def seen_edges(store: Store, thread_id: str, runs_of: Callable[[Sequence[WriteRow]], Runs]) -> tuple[Edge, ...]:
+    """Edges of all graphs of a thread from format 3 on, most travelled first. `__start__` and `__end__` stand for the outside."""
     rows = [row for _, row in store.write_headers(thread_id)]
     runs = runs_of(rows)
     names = {(key, run.task_id): run.name for key, group in runs.items() for run in group}
@@ -36,9 +35,7 @@ def seen_edges(store: Store, thread_id: str, runs_of: Callable[[Sequence[WriteRo
         if source is None:
             continue
         left.setdefault(task, False)
-        target = branch_target(row.channel) or spelled_target(row.channel)
-        if join_parts(row.channel) is None and row.channel.startswith("branch:") and not row.channel.startswith("branch:to:"):
-            source = next(iter(spelled_sources(row.channel)), source)
+        target = spelled_target(row.channel)
         if target is not None:
             counts[source, target] += 1
             left[task] = True
@@ -49,9 +46,23 @@ def seen_edges(store: Store, thread_id: str, runs_of: Callable[[Sequence[WriteRo
         parts = send_parts(row_value(row))
         if source is not None and parts is not None and row.idx >= 0:
             counts[source, parts[0]] += 1
-    if any(row.channel.startswith("branch:to:") for row in rows):
-        for task, went_on in left.items():
-            name = names.get(task)
-            if not went_on and name is not None and name != START and status.get(task) == "done":
-                counts[name, END] += 1
+    for task, went_on in left.items():
+        name = names.get(task)
+        if not went_on and name is not None and name != START and status.get(task) == "done":
+            counts[name, END] += 1
+    return counted(counts)
+
+
+def old_edges(states: Iterable[State]) -> tuple[Edge, ...]:
+    """Edges of formats 1 and 2, whose rows name no target: from what started each task that ran."""
+    counts: Counter[tuple[str, str]] = Counter()
+    for state in states:
+        for task in state.tasks:
+            if task.name is not None and task.status != "pending":
+                sources = {author.node for trigger in task.triggers for author in trigger.authors}
+                counts.update((source, task.name) for source in sources if source is not None)
+    return counted(counts)
+
+
+def counted(counts: Counter[tuple[str, str]]) -> tuple[Edge, ...]:
     return tuple(Edge(source, target, count) for (source, target), count in counts.most_common())

@@ -54,7 +54,8 @@ def handler_id(fmt: int, checkpoint_id: str, ns: str, node: str, step: int, fail
 def hashed(fmt: int, checkpoint_id: str, ns: str, node: str, step: int, tail: Iterable[str]) -> str:
     """The hash both kinds share; `tail` is what follows the node's name."""
     full = f"{ns}|{node}" if ns else node
-    data = bytes.fromhex(checkpoint_id.replace("-", "")) + "".join((full, str(step), node, *tail)).encode("utf-8", "surrogatepass")
+    text = "".join((full, str(step), node, *tail))
+    data = bytes.fromhex(checkpoint_id.replace("-", "")) + text.encode("utf-8", "surrogatepass")
     digest = xxhash.xxh3_128_hexdigest(data) if fmt > 2 else hashlib.sha1(data, usedforsecurity=False).hexdigest()
     return f"{digest[:8]}-{digest[8:12]}-{digest[12:16]}-{digest[16:20]}-{digest[20:32]}"
 

@@ -52,7 +52,7 @@ def parts(item: Value) -> Mapping[str, Value]:
     """The fields of a stored Interrupt, of whatever release and serializer."""
     if isinstance(item, Tagged):
         return item.fields if item.kind == "fields" else _NONE
-    if isinstance(item, Mapping) and "value" in item and ("id" in item or "interrupt_id" in item or "when" in item or "ns" in item):
+    if isinstance(item, Mapping) and "value" in item and not item.keys().isdisjoint(("id", "interrupt_id", "when", "ns")):
         return item
     return _NONE
 

@@ -1,6 +1,6 @@
-"""What only the rest of a file can tell: who listens to which channel in formats 1 and 2, joins that this checkpoint has not seen.
+"""What only the rest of a thread can tell in formats 1 and 2: who listens to which channel.
 
-One pass over a thread, kept as long as the store does not change. Formats 3 and later need none of it for `next`.
+One pass over a thread, kept as long as the store does not change. Formats 3 and later need none of it.
 """
 
 from __future__ import annotations
@@ -53,7 +53,8 @@ class Lesson:
             self.ran[key] = tuple(dict.fromkeys((*self.ran.get(key, ()), *names)))
 
     def done(self) -> Learned:
-        return Learned({name: frozenset(channels) for name, channels in self.triggers.items()}, frozenset(self.nodes), self.ran, frozenset(self.channels))
+        triggers = {name: frozenset(channels) for name, channels in self.triggers.items()}
+        return Learned(triggers, frozenset(self.nodes), self.ran, frozenset(self.channels))
 
 
 def learn_thread(raws: Iterable[RawCheckpoint]) -> dict[str, Learned]:

@@ -77,8 +77,9 @@ def run_nodes(
         if made:
             found[key] = tuple(made)
     for key, names in noted().items():
-        if key not in found and key in steps:
-            found[key] = tuple(NodeRun(name, None, "done") for name in names)
+        if key in steps:
+            there = {run.name for run in found.get(key, ())}
+            found[key] = found.get(key, ()) + tuple(NodeRun(name, None, "done") for name in names if name not in there)
     return found
 
 

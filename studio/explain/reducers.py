@@ -247,6 +247,7 @@ def plausible(before: Value, writes: Sequence[Value], place: dict[str, int] | No
             value = fold(kind, before, writes)
         if value is not MISSING:
             found.append(Reading(kind, value, where))
-        if where is not None and isinstance(value, list) and len(value) == len(items) + (len(before) if before is not MISSING else 0):
+        old = len(before) if isinstance(before, list) else 0
+        if where is not None and isinstance(value, list) and len(value) == old + len(items):
             break  # nothing was replaced or removed: appending gives the same
     return found

@@ -58,7 +58,8 @@ def planned(blob: Blob) -> list[Planned]:
                 fired.setdefault(name, []).append(channel)
     if START in blob.values and START not in listeners:
         fired[START] = [START]
-    found.extend(Planned(name, "pull", tuple(channels), inferred=name == START and START not in listeners) for name, channels in fired.items())
+    for name, channels in fired.items():
+        found.append(Planned(name, "pull", tuple(channels), inferred=name == START and START not in listeners))
     return found
 
 

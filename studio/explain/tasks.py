@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from itertools import combinations
 
 from studio.explain.blob import Blob
@@ -26,14 +26,14 @@ class Context:
     `more_joins`: join channels of this graph seen elsewhere in the thread; asked only when an id does not fit without them.
     `names`: nodes that may stand behind a row that nothing else names. `ran`: names that a child says ran (formats 1 and 2).
     `lasted`: whether a later step was made from this checkpoint; asked only where an error and a result stand side by side.
-    `subgraphs`: task id, or the namespace of a subgraph with its own memory -> namespaces. `triggers`: channels -> who wrote them.
+    `subgraphs`: task id, or the namespace of a subgraph with its own memory -> namespaces. `triggers`: who started a task.
     """
 
     more_joins: Callable[[], Iterable[str]]
     names: Callable[[], Iterable[str]]
     lasted: Callable[[], bool]
     ran: frozenset[str] = frozenset()
-    subgraphs: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    subgraphs: Callable[[], Mapping[str, tuple[str, ...]]] = dict
     triggers: Callable[[Planned], tuple[Trigger, ...]] = lambda plan: tuple(Trigger(channel) for channel in plan.fired)
 
 
@@ -45,7 +45,9 @@ class _Slot:
     proven: bool = False
 
 
-def join_tasks(blob: Blob, plans: Sequence[Planned], rows: Mapping[str, TaskRows], context: Context) -> tuple[list[Task], list[Task]]:
+def join_tasks(
+    blob: Blob, plans: Sequence[Planned], rows: Mapping[str, TaskRows], context: Context
+) -> tuple[list[Task], list[Task]]:
     """(tasks scheduled from the checkpoint, in their order; others that have rows here: edits, late rows, the null task)."""
     free = {ident: task for ident, task in rows.items() if task.is_task}
     slots = [_Slot(plan) for plan in plans]
@@ -89,9 +91,8 @@ def by_hash(blob: Blob, slot: _Slot, free: dict[str, TaskRows], more: Sequence[s
         tries = [(blob.format, sorted(known))]
         joins = sorted(channel for channel in known if join_parts(channel))[:MOST_JOINS]
         if free and joins:
-            tries += [
-                (blob.format, sorted(known.difference(without))) for size in range(1, len(joins) + 1) for without in combinations(joins, size)
-            ]
+            sizes = range(1, len(joins) + 1)
+            tries += [(blob.format, sorted(known.difference(less))) for size in sizes for less in combinations(joins, size)]
     for at, (fmt, tail) in enumerate(tries):
         try:
             ident = task_id(fmt, address.checkpoint_id, address.checkpoint_ns, plan.name, step + 1, plan.kind, tail)
@@ -128,7 +129,7 @@ def named_by_id(blob: Blob, ident: str, names: Iterable[str], channels: Iterable
 
 
 def is_persistent(ns: str) -> bool:
-    """A namespace that names no task somewhere: a subgraph with its own memory. Ids inside it hash a namespace that is not stored."""
+    """A namespace that names no task somewhere: a subgraph with its own memory. Ids in it hash a namespace that is not stored."""
     return any(":" not in part and not part.isdigit() for part in ns.split("|")) if ns else False
 
 
@@ -189,8 +190,8 @@ def own_ns(ns: str, name: str | None, ident: str | None) -> str | None:
 
 def spaces_of(context: Context, ns: str, name: str | None, ident: str | None) -> tuple[str, ...]:
     """Namespaces of a task's subgraphs: of this very task, or those with their own memory that all its runs share."""
-    found = context.subgraphs.get(ident or "", ())
-    shared = context.subgraphs.get(f"{ns}|{name}" if ns else name, ()) if name else ()
+    found = context.subgraphs().get(ident or "", ())
+    shared = context.subgraphs().get(f"{ns}|{name}" if ns else name, ()) if name else ()
     return (*found, *shared)
 
 
@@ -219,7 +220,7 @@ def finished_task(blob: Blob, slot: _Slot, shared: list[Value], context: Context
 
 
 def calls(free: dict[str, TaskRows], blob: Blob, shared: list[Value]) -> dict[str, list[tuple[str, Task]]]:
-    """Path of the caller -> (own path, task) of `@task` calls, which take their rows out of `free`. Their names are not stored."""
+    """Path of the caller -> (own path, task) of `@task` calls, taken out of `free`. Their names are not stored."""
     found: dict[str, list[tuple[str, Task]]] = {}
     for ident in [ident for ident, task in free.items() if task.parsed.kind == "call"]:
         rows = free.pop(ident)
@@ -252,7 +253,7 @@ def handlers(blob: Blob, free: dict[str, TaskRows], tasks: Sequence[Task], share
         name = handler_name(blob, ident, tasks, context)
         asked = questions(rows, own_ns(blob.address.checkpoint_ns, name, ident), shared)
         status = status_of(rows, any(not question.answered for question in asked), context.lasted)
-        subgraphs = context.subgraphs.get(ident, ())
+        subgraphs = context.subgraphs().get(ident, ())
         found.append(Task(ident, name, rows.path, status, error_text(rows), (), asked, rows.writes(), subgraphs, inferred=True))
     return found
 
@@ -283,7 +284,7 @@ def other_task(blob: Blob, rows: TaskRows, shared: list[Value], context: Context
     if rows.is_task:
         status = status_of(rows, any(not question.answered for question in asked), context.lasted)
     writes = rows.writes() + tuple(Write(RESUME, answer) for answer in (rows.resumes() if rows.is_null else ()))
-    spaces = context.subgraphs.get(rows.id, ())
+    spaces = context.subgraphs().get(rows.id, ())
     return Task(rows.id, name, rows.path, status, error_text(rows), (), asked, writes, spaces, inferred=name is not None)
 
 
@@ -295,12 +296,13 @@ def from_rows_alone(blob: Blob, rows: Mapping[str, TaskRows], context: Context) 
             name = task.parsed.node
             asked = questions(task, own_ns(blob.address.checkpoint_ns, name, task.id), [])
             status = status_of(task, any(not question.answered for question in asked), context.lasted)
-            found.append(Task(task.id, name, task.path, status, error_text(task), (), asked, task.writes(), context.subgraphs.get(task.id, ())))
+            spaces = context.subgraphs().get(task.id, ())
+            found.append(Task(task.id, name, task.path, status, error_text(task), (), asked, task.writes(), spaces))
     return found
 
 
 def live_status(tasks: Sequence[Task], known: bool) -> Status:
-    """Where a thread stands whose head has these tasks; `known` is False where `next` is not. Never done with an open question."""
+    """Where a thread stands whose head has these tasks; `known` is False where `next` is not. An open question is never done."""
     caught = any(parse_path(task.path).kind == "handler" and task.status == "done" for task in tasks)
     if any(task.status == "failed" for task in tasks) and not caught:
         return "failed"
