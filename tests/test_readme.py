@@ -64,14 +64,14 @@ def test_a_failed_and_a_paused_thread_go_on(samples: Path) -> None:
     check("studio run support_agent.sqlite s1 --thread refund-5150 --graph support_agent", samples, 4)
     answer = """--graph research_team --resume '"city-audit.example"'"""
     check(f"studio run research_team.sqlite head --thread street-trees {answer}", samples, 0)
-    shown = check("studio show research_team.sqlite head --thread street-trees --path /recommendation --json", samples, 0)
+    shown = check("studio show research_team.sqlite s5 --thread street-trees --path /recommendation --json", samples, 0)
     assert '"undecided"' in shown
 
 
 def test_the_commands_of_the_readme_exist_and_its_fork_example_works(samples: Path) -> None:
     text = (ROOT / "README.md").read_text("utf-8")
     for command in sorted(set(re.findall(r"`studio ([a-z]+)[ `]", text))):
-        assert "Usage" in check(f"studio {command} --help", samples, 0), command
+        assert "usage" in check(f"studio {command} --help", samples, 0), command
     shutil.copy(samples / "support_agent.sqlite", samples / "checkpoints.sqlite")
     [example] = [block for block in blocks(ROOT / "README.md") if any("fork" in line for line in block)]
     codes = [0, 4, 0]
