@@ -20,7 +20,7 @@ from studio.forks import copy, goto, ids, needs, patch, rows, shape, subgraph, w
 from studio.forks.copy import Draft
 from studio.forks.rows import NewRow, NewWrite
 from studio.forks.scratch import Scratch, record_origin, write_transaction
-from studio.model import Address, Checkpoint, ForkPreview, ForkRequest, ForkResult, RawCheckpoint, State, Value, WriteRow
+from studio.model import START, Address, Checkpoint, ForkPreview, ForkRequest, ForkResult, RawCheckpoint, State, Value, WriteRow
 from studio.stores import open_store
 from studio.stores.base import Store
 
@@ -101,12 +101,10 @@ class Forker:
         return ForkPreview(tuple(diff(plan.state.values, after)), plan.next, tuple(plan.warnings), None, after)
 
     def goto_candidates(self, address: Address) -> tuple[str, ...]:
-        """Every node that this file knows of the graph at `address`, by name."""
+        """Every node that this file knows of the graph at `address` and can start, by name."""
         record, headers, writes = self._context(address)
         known = shape.learn(self._store, address, record["v"], headers, writes)
-        if record["v"] < 3:
-            return tuple(sorted(node for node in known.nodes if goto.trigger(node, known)))
-        return tuple(sorted(node for node in known.nodes if not goto.starts_by_input_only(node, known)))
+        return tuple(sorted(node for node in known.nodes if goto.is_goable(node, known, record["v"])))
 
     def as_node_candidates(self, address: Address) -> tuple[str, ...]:
         """Nodes to write as, the ones that LangGraph would take first: those that made this checkpoint, then all others."""
@@ -431,9 +429,11 @@ class Forker:
                 continue
             if value.encode(raw.tag, kept) != value.encode(raw.tag, record["channel_values"][name]):
                 found.append(f"The stored bytes of {name} changed, though it was not edited.")
-        unknown = state.next is None or None in state.next
-        lone = draft.format < 3 and plan.moved_thread  # a new thread has no history yet to learn the names from
-        if plan.next is not None and not (lone and unknown) and sorted(map(str, state.next or ())) != sorted(map(str, plan.next)):
+        # formats 1 and 2 store no names of what runs next: the origin's own rows or thread told, and the fork has none of them
+        untold = draft.format < 3 and (state.next is None or None in state.next)
+        # the first task of a functional entrypoint is named by later rows only
+        untold = untold or (state.next == (START,) and len(plan.next or ()) == 1 and draft.origin.header.source == "input")
+        if plan.next is not None and not untold and sorted(map(str, state.next or ())) != sorted(map(str, plan.next)):
             found.append(f"Next is {_names(state.next)}, where {_names(plan.next)} was expected.")
         return found
 

@@ -37,17 +37,14 @@ def _check(node: str, shape: Shape, fmt: int) -> None:
         known = tuple(sorted(shape.nodes))
         hint = f"Known nodes: {', '.join(known) or 'none'}."
         raise PatchError(f"No node {node!r} is known in this thread.", hint, "unknown-node", candidates=known)
-    if fmt >= 3 and starts_by_input_only(node, shape):
-        raise PatchError(
-            f"{node!r} is started by the input alone (a functional entrypoint), so it cannot be chosen as the next node.",
-            "Copy the checkpoint instead, or give the graph a new input.",
-            "no-trigger",
-        )
+    if fmt >= 3 and not is_goable(node, shape, fmt):
+        reason = "No node of this thread is started by a branch (a functional entrypoint, or no step was taken yet)."
+        raise PatchError(reason, "Copy the checkpoint instead, or give the graph a new input.", "no-trigger")
 
 
-def starts_by_input_only(node: str, shape: Shape) -> bool:
-    """True for a functional entrypoint (format 3 and later)."""
-    return node not in shape.branch_targets and shape.triggers.get(node, frozenset()) == frozenset({"__start__"})
+def is_goable(node: str, shape: Shape, fmt: int) -> bool:
+    """Whether the file tells how to start a known node. From format 3 on, a graph with branch channels has one for each node."""
+    return bool(shape.branch_targets) if fmt >= 3 else trigger(node, shape) is not None
 
 
 def trigger(node: str, shape: Shape) -> tuple[str, list[str]] | None:

@@ -55,7 +55,7 @@ def apply(draft: Draft, patch: Patch, rebuilt: Mapping[str, Value], certainty: M
             )
     for path in patch.unset:
         steps = _steps(path)
-        if len(steps) == 1 and steps[0] in rebuilt and steps[0] not in draft.values:
+        if len(steps) == 1 and steps[0] in certainty:
             reason = f"{steps[0]!r} is rebuilt from earlier checkpoints, so it cannot be removed here."
             raise PatchError(reason, "Set it to an empty value.", "rebuilt")
     try:

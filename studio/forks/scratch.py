@@ -34,7 +34,8 @@ ENV = "STUDIO_DATA_DIR"
 """Environment variable: keep scratch files and notes in this folder instead of the user's data folder."""
 SUFFIX = ".scratch.sqlite"
 NOTES_SUFFIX = ".notes.sqlite"
-_BUSY_SECONDS = 10.0
+BUSY_SECONDS = 10.0
+"""How long a write waits for another program to finish its own."""
 
 _ORIGINS = """CREATE TABLE IF NOT EXISTS studio_origins (
     thread_id TEXT NOT NULL, checkpoint_ns TEXT NOT NULL, checkpoint_id TEXT NOT NULL,
@@ -109,13 +110,14 @@ def _has_our_table(connection: sqlite3.Connection) -> bool:
     return connection.execute("SELECT 1 FROM sqlite_master WHERE name = 'studio_scratch'").fetchone() is not None
 
 
-def _connect(path: str, mode: str, timeout: float = _BUSY_SECONDS) -> sqlite3.Connection:
+def _connect(path: str, mode: str, timeout: float | None = None) -> sqlite3.Connection:
     uri = Path(path).absolute().as_uri() + f"?mode={mode}"
-    return sqlite3.connect(uri, uri=True, timeout=timeout, isolation_level=None, check_same_thread=False)
+    patience = BUSY_SECONDS if timeout is None else timeout
+    return sqlite3.connect(uri, uri=True, timeout=patience, isolation_level=None, check_same_thread=False)
 
 
 @contextlib.contextmanager
-def write_transaction(path: str, timeout: float = _BUSY_SECONDS) -> Iterator[sqlite3.Connection]:
+def write_transaction(path: str, timeout: float | None = None) -> Iterator[sqlite3.Connection]:
     """A connection inside BEGIN IMMEDIATE on an existing file: all that is done in it is stored, or nothing.
 
     PatchError when another writer holds the file, or when the file cannot be written.
@@ -192,17 +194,16 @@ class Scratch:
         if self.given and os.path.realpath(self.path) == self.store_location and not is_scratch_file(self.path):
             reason = "The scratch file cannot be the opened file itself."
             raise PatchError(reason, "Use --in-place to add forks to your own file.", "scratch-is-store")
+        if self.given and self.exists():
+            self._refuse_foreign()
 
     def exists(self) -> bool:
         return os.path.isfile(self.path) and os.path.getsize(self.path) > 0
 
     def ensure(self, base_store: Store) -> None:
         """Make the file with the tables of `base_store`, unless it is there. PatchError when it cannot be made."""
-        names = self._tables() if self.exists() else frozenset()
-        if names >= _READY:
+        if self.exists() and self._refuse_foreign() >= _READY:
             return
-        if names and "studio_scratch" not in names:
-            raise self._refusal("is another database, not a scratch file of the studio")
         self._make_folder()
         try:
             with contextlib.suppress(FileExistsError):
@@ -226,6 +227,13 @@ class Scratch:
                 connection.execute("COMMIT")
         except sqlite3.Error as error:
             raise self._refusal(f"cannot be used: {error}") from error
+
+    def _refuse_foreign(self) -> frozenset[str]:
+        """The tables in the file; PatchError when it is a database of somebody else."""
+        names = self._tables()
+        if names and "studio_scratch" not in names:
+            raise self._refusal("is another database, not a scratch file of the studio")
+        return names
 
     def _tables(self) -> frozenset[str]:
         """Names of the tables in the file that is there."""

@@ -86,7 +86,7 @@ def _see_whether_deferred(store: Store, headers: Sequence[Checkpoint], learner: 
 
 
 def last_nodes(record: Mapping[str, Any]) -> tuple[str, ...]:
-    """The nodes that made a checkpoint: those that saw the highest version (several ran in parallel); `__start__` after an input."""
+    """The nodes that made a checkpoint: those that saw the highest version, several when they ran in parallel."""
     best: list[tuple[Any, str]] = []
     for node, versions in record["versions_seen"].items():
         if node not in channels.NOT_NODES and isinstance(versions, dict) and versions:

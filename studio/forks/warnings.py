@@ -54,13 +54,13 @@ def _about_edits(
         found += patch.type_warnings(request.patch, before, after)
         for name in sorted(draft.edited - set(before)):
             if name not in learned.state_channels and not channels.is_internal(name):
-                found.append(f"This thread never had {name!r}: the next step drops it unless the graph declares it.")
+                found.append(f"This thread never had {name!r}: unless the graph declares it, the next step drops it.")
     guessed = sorted(name for name, how in state.rebuilt.items() if how != "exact" and name not in draft.edited)
     if guessed:
         how = state.rebuilt[guessed[0]]
         found.append(f"{', '.join(guessed)}: not stored here, the value shown is only rebuilt ({how}).")
     if draft.format == 1 and (draft.origin.tag or "json") == "json":
-        found.append("Run it with the LangGraph release that wrote the file: newer ones lose the types and Sends of JSON records.")
+        found.append("Run it with the LangGraph release that wrote the file: newer ones lose types and Sends of JSON records.")
     return found
 
 

@@ -250,9 +250,8 @@ def delta_graph(saver: Any) -> Any:
 
 def make(path: Path, graph: Any, values: dict[str, Any], thread: str = "t", **options: Any) -> Path:
     """Run a graph once to its end, its pause or its error, in a real saver file."""
-    with saver_at(path) as saver:
-        with suppress(ValueError):
-            graph(saver).invoke(values, config(thread), durability="sync", **options)
+    with saver_at(path) as saver, suppress(ValueError):
+        graph(saver).invoke(values, config(thread), durability="sync", **options)
     RAN.clear()
     return path
 

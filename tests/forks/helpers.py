@@ -63,3 +63,9 @@ def studio_on(path: Path | str, scratch: str | None = None) -> Iterator[Studio]:
 def rows(path: str | Path, query: str, *values: Any) -> list[Any]:
     with closing(sqlite3.connect(path)) as connection:
         return connection.execute(query, values).fetchall()
+
+
+def change(path: str | Path, statement: str, *values: Any) -> None:
+    """Do to a test's own file what no studio does."""
+    with closing(sqlite3.connect(path)) as connection, connection:
+        connection.execute(statement, values)
