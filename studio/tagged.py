@@ -35,8 +35,9 @@ EXACT = 1 << 53
 def to_tagged(value: Value, *, mask: Mask | None = None, limit: int | None = None, key: str | None = None) -> Tagged_JSON:
     """A value as tagged JSON.
 
-    `mask(key, value)` gives the reason why a value must not be shown, or None; the key is the name it stands under (of the value itself: `key`). `limit` is
-    the longest text (characters) or collection (entries) that is given whole; longer ones become `{"$cut": {"size", "head"}}`.
+    `mask(key, value)` gives the reason why a value must not be shown, or None; the key is the name it stands under (of the value
+    itself: `key`). `limit` is the longest text (characters) or collection (entries) that is given whole; longer ones become
+    `{"$cut": {"size", "head"}}`.
     """
     root: list[Any] = [None]
     stack: list[tuple[Any, str | None, Any, Any]] = [(value, key, root, 0)]
@@ -45,10 +46,18 @@ def to_tagged(value: Value, *, mask: Mask | None = None, limit: int | None = Non
         if mask is not None:
             reason = mask(name, item)
             if reason is not None:
-                target[slot] = {"$masked": reason}
+                target[slot] = _masked(item, reason)
                 continue
         target[slot] = _one(item, name, stack, limit)
     return root[0]
+
+
+def _masked(item: Any, reason: str) -> Any:
+    """A placeholder; an object that wraps one secret, such as a `SecretStr`, keeps its type around it."""
+    placeholder = {"$masked": reason}
+    if isinstance(item, Tagged) and item.kind == "args" and len(item.args) == 1 and isinstance(item.code, int):
+        return {"$type": item.type_name, "$ext": item.code, "args": [placeholder]}
+    return placeholder
 
 
 def _one(item: Any, key: str | None, stack: list[Any], limit: int | None) -> Any:

@@ -23,6 +23,7 @@ from studio.model import (
     Thread,
     Value,
 )
+from studio.oddities import oddities
 from studio.render import secrets
 from studio.tagged import split_path, to_tagged
 from studio.value import decode, decode_metadata
@@ -35,6 +36,7 @@ class Documents:
 
     def __init__(self, show_secrets: bool) -> None:
         self.show_secrets = show_secrets
+        self._clean: set[bytes] = set()
 
     def value(self, value: Value, key: str | None = None) -> Any:
         return to_tagged(value, mask=None if self.show_secrets else secrets.reason, key=key)
@@ -113,7 +115,7 @@ class Documents:
             "tasks": [self.task(task) for task in state.tasks],
             "metadata": self.values(state.metadata),
             "format": state.format,
-            "problems": self.problems(state.problems),
+            "problems": self.problems(all_problems(state, self._clean)),
         }
 
     def task(self, task: Task) -> Doc:
@@ -207,6 +209,16 @@ class Documents:
             "makes_copy": plan.makes_copy,
             "warnings": [self.text(one) for one in plan.warnings],
         }
+
+
+def all_problems(state: State, clean: set[bytes] | None = None) -> list[Problem]:
+    """What the explainer noted, and what is odd inside the values; whole values that stay closed were noted already."""
+    noted = {one.kind for one in state.problems}
+    odd = oddities(state.values, state.checkpoint.checkpoint_id, clean)
+    return [
+        *state.problems,
+        *(one for one in odd if not (one.kind in ("undecodable", "unknown-extension") and one.kind in noted)),
+    ]
 
 
 def name_in(path: str) -> str | None:

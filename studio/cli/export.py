@@ -8,9 +8,10 @@ from collections.abc import Iterator
 from studio.cli.common import opened
 from studio.cli.documents import Doc, Documents
 from studio.cli.out import Out
-from studio.errors import StudioError
-from studio.model import Address
+from studio.errors import RefError, StudioError
+from studio.model import Address, Problem
 from studio.render import labels
+from studio.render.gate import line
 from studio.session import Session
 
 HUGE = 200_000_000
@@ -25,44 +26,49 @@ def run(options: Namespace, out: Out) -> int:
         documents = Documents(out.show_secrets)
         threads = [session.one_thread(options.thread)] if options.thread is not None else session.thread_ids()
         for thread in threads:
-            if options.values in ("all", "changed"):
-                _warn(session, thread, out)
+            try:
+                _warn(session, thread, options.values, out)
+            except RefError:
+                out.note(f"! none of the rows of thread {line(thread)} can be read")
+                continue
             for document in lines(session, thread, options.values, documents):
                 out.say(dumps(document))
         for problem in session.problems()[:20]:
-            from studio.render.gate import line
-
             out.note(f"! {line(problem.kind)} {line(problem.where, 80)}: {line(problem.message, 300)}")
     return 0
 
 
-def _warn(session: Session, thread: str, out: Out) -> None:
+def _warn(session: Session, thread: str, values: str, out: Out) -> None:
+    """Say so when the output will be huge. RefError when no row of the thread can be read."""
     size = sum(session.tree(thread).header(address).size_bytes for address in _addresses(session, thread))
-    if size > HUGE:
+    if size > HUGE and values in ("all", "changed"):
         out.note(f"this thread holds {labels.size(size)} of state; --values heads or none writes less")
 
 
 def _addresses(session: Session, thread: str) -> list[Address]:
-    return [Address(thread, *key) for key in session.tree(thread).keys()]
+    return [Address(thread, *key) for key in session.tree(thread).keys(None)]
 
 
 def lines(session: Session, thread: str, values: str, documents: Documents) -> Iterator[Doc]:
     """The documents of one thread, each checkpoint after its parent."""
     tree = session.tree(thread)
     heads = set(tree.leaves()) if values == "heads" else set()
+    unsaid = documents.problems(tree.problems)
     for address in _addresses(session, thread):
         try:
             state = session.state(address)
+            found = session.compare(address)
         except StudioError as error:
-            yield {"checkpoint": documents.header(tree.header(address)), "changes": [], "problems": [
-                {"kind": "unreadable", "where": address.checkpoint_id, "message": error.message}
-            ]}  # fmt: skip
+            lost = Problem("unreadable", address.checkpoint_id, error.message)
+            yield {"checkpoint": documents.header(tree.header(address)), "changes": [], "problems": documents.problems([lost])}
             continue
-        found = session.compare(address)
         document = documents.state(state, values=values == "all" or address in heads)
         if values == "changed":
             names = {change.channel for change in found.changes}
             document["values"] = documents.values({name: value for name, value in state.values.items() if name in names})
         document["number"] = tree.number(address)
         document["changes"] = [documents.change(change) for change in found.changes]
+        mine = [one for one in found.problems if one.where.startswith(address.checkpoint_id) and one not in state.problems]
+        document["problems"] += [*documents.problems(mine), *unsaid]
+        unsaid = []
         yield document

@@ -44,7 +44,7 @@ def run(options: Namespace, out: Out) -> int:
                 options.new_thread,
                 options.in_place,
                 trust_types=options.trust_types,
-            )  # fmt: skip
+            )
         )
         if out.as_json:
             out.document(Documents(out.show_secrets).fork(result))

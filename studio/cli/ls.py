@@ -60,7 +60,8 @@ def _line(thread: Thread, documents: Documents, out: Out, width: int) -> str:
         part for part in [*parts, out.paint(metadata, "cyan"), out.paint((branches + scratch).strip(), "magenta")] if part
     )
     name = out.paint(f"{line(thread.thread_id):<{width}}", "bold")
-    return f"{name}  {status} {thread.checkpoints:>6}  {labels.when(thread.last_at):<19}  {labels.size(thread.size_bytes):>8}  {tail}".rstrip()
+    facts = f"{thread.checkpoints:>6}  {labels.when(thread.last_at):<19}  {labels.size(thread.size_bytes):>8}"
+    return f"{name}  {status} {facts}  {tail}".rstrip()
 
 
 def _problems(session: Session) -> list[Problem]:

@@ -67,10 +67,8 @@ def _may_start(plan: RunPlan, options: Namespace, out: Out, session: Session) ->
 
     if plan.needs_trust and not options.trust_types:
         names = ", ".join(use.name for use in plan.types if not use.safe)
-        raise RunError(
-            f"running would import stored types outside the safe list: {names}", "look at the plan (--dry-run); --trust-types allows it",
-            "needs-trust",
-        )  # fmt: skip
+        hint = "look at the plan (--dry-run); --trust-types allows it"
+        raise RunError(f"running would import stored types outside the safe list: {names}", hint, "needs-trust")
     if options.in_place:
         confirmed(
             options,
@@ -153,7 +151,8 @@ def event_text(event: RunEvent, out: Out) -> str:
             return out.paint(f"✕ {line(str(data.get('name')))}: {line(str(error), 300)}", "red")
         channels = ", ".join(line(str(one)) for one in data.get("channels") or ())
         waits = " waits for an answer" if data.get("interrupts") else ""
-        return f"{out.paint('●', 'green')} {line(str(data.get('name')))}{out.paint(waits, 'yellow')}  {out.paint(channels, 'cyan')}".rstrip()
+        name = f"{out.paint('●', 'green')} {line(str(data.get('name')))}"
+        return f"{name}{out.paint(waits, 'yellow')}  {out.paint(channels, 'cyan')}".rstrip()
     if event.event == "checkpoint":
         step = data.get("step")
         nodes = ", ".join(line(str(one)) for one in data.get("next") or ())

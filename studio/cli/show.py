@@ -7,7 +7,7 @@ from typing import Any
 
 from studio import jsontext
 from studio.cli.common import opened, say_problems
-from studio.cli.documents import Documents, name_in
+from studio.cli.documents import Documents, all_problems, name_in
 from studio.cli.out import Out
 from studio.model import Address, State, Task, Value
 from studio.render import labels, secrets
@@ -78,7 +78,7 @@ def _text(session: Session, state: State, out: Out) -> None:
         ("source", f"{line(str(checkpoint.source))}, step {checkpoint.step}"),
         ("created", labels.when(checkpoint.created_at)),
         ("size", labels.size(checkpoint.size_bytes)),
-        ("status", labels.status_word(state.status or row.status)),
+        ("status", labels.status_word(row.status if row.status in ("ran", "answered") else state.status or row.status)),
         (
             "next",
             "not known from this file"
@@ -98,7 +98,7 @@ def _text(session: Session, state: State, out: Out) -> None:
     if state.internal:
         out.say()
         out.say(out.paint(f"{labels.plural(len(state.internal), 'scheduling channel')}: --json shows them", "dim"))
-    say_problems(out, state.problems)
+    say_problems(out, all_problems(state))
 
 
 def _values(values: Any, title: str, state: State | None, out: Out) -> None:

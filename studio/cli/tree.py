@@ -107,7 +107,8 @@ def _line(row: Row, above: Row | None, width: int, number: int, label: int, out:
 def _others(tree: CheckpointTree, ns: str | None, out: Out) -> None:
     rest = [one for one in tree.namespaces if one != ns] if ns is not None else []
     if rest:
-        words = f"{labels.plural(len(rest), 'more namespace')}: --all-ns shows them, --ns NS one ({line(rest[0], 60)}{', …' if len(rest) > 1 else ''})"
+        first = line(rest[0], 60) + (", …" if len(rest) > 1 else "")
+        words = f"{labels.plural(len(rest), 'more namespace')}: --all-ns shows them, --ns NS one ({first})"
         out.say(out.paint(words, "dim"))
 
 
