@@ -9,14 +9,16 @@ from fastapi.responses import Response
 from starlette.datastructures import FormData
 
 from studio.errors import StudioError
-from studio.model import Address, ForkPreview, RunPlan, RunRequest
+from studio.model import Address, RunRequest
+from studio.render import gate
 from studio.runs import Run
 from studio.web.book import Book
 from studio.web.desk import Desk
 from studio.web.forms import ForkForm, answer_request, fork_form, run_request
 from studio.web.links import decode, place_of
+from studio.web.planning import Planned, plan, promise, with_graph
 from studio.web.render import Pages
-from studio.web.replies import THEMES, go, html, notice_of, partial, theme
+from studio.web.replies import THEMES, go, html, partial, theme
 from studio.web.views import forks, runs
 from studio.web.views.chrome import footer_keys
 
@@ -44,26 +46,6 @@ def router(book: Book, pages: Pages) -> APIRouter:
     def is_large(request: Request) -> bool:
         return decode(request.scope["query_string"]).get("large") == "1"
 
-    def promise(at: Desk, form: ForkForm, *, confirm: bool = False) -> forks.Promise:
-        """The preview of a fork and the plan of the run that would follow; what fails of it is part of the answer."""
-        if form.request is None:
-            error = form.error if form.error[0] else ("A value cannot be read.", "see the message at the value")
-            return forks.promise(None, None, error=error, edited=True)
-        preview: ForkPreview | None = None
-        plan: RunPlan | None = None
-        error = plan_error = ("", "")
-        if form.edited:
-            try:
-                preview = at.session.preview(form.request)
-            except StudioError as found:
-                error = (found.message, found.hint)
-        if not error[0] and not (preview and preview.refused):
-            try:
-                plan = at.session.plan(run_request(at.address, form))
-            except StudioError as found:
-                plan_error = (found.message, found.hint)
-        return forks.promise(preview, plan, error=error, plan_error=plan_error, confirm=confirm, edited=form.edited)
-
     def form_again(request: Request, at: Desk, form: ForkForm, shown: forks.Promise | None, status: int = 200) -> Response:
         """The form with what was typed, its errors and the promise."""
         large = is_large(request)
@@ -87,7 +69,7 @@ def router(book: Book, pages: Pages) -> APIRouter:
 
     def launch(request: Request, file: str, at: Desk, wanted: RunRequest) -> Response:
         session = at.session
-        run = session.run(wanted)
+        run = session.run(with_graph(at, wanted))
         start = run.fork.root if run.fork is not None else wanted.address
         book.note_run(run, start)
         session.refresh()
@@ -107,63 +89,43 @@ def router(book: Book, pages: Pages) -> APIRouter:
         if sent.request is None:
             return form_again(request, at, sent, promise(at, sent), 422)
         if sent.act == "run":
-            plan = None
-            try:
-                plan = at.session.plan(run_request(at.address, sent))
-            except StudioError:
-                return form_again(request, at, sent, promise(at, sent), 409)
-            if not sent.planned or (plan.side_effects and not sent.agreed) or (plan.needs_trust and not sent.trusted):
-                return form_again(request, at, sent, promise(at, sent, confirm=True))
+            found = plan(at, run_request(at.address, sent), asked=True).plan
+            if found is None or not sent.planned or not forks.agreed(found, sent.agree, sent.trust):
+                return form_again(request, at, sent, promise(at, sent, asked=True, confirm=True))
         elif sent.act != "fork":
-            return form_again(request, at, sent, promise(at, sent))
+            return form_again(request, at, sent, promise(at, sent, asked=sent.act == "plan"))
         try:
             if sent.act == "run" and not sent.edited:
                 return launch(request, file, at, run_request(at.address, sent))
-            result = at.session.fork(sent.request)
-        except StudioError as found:
-            shown = promise(at, sent)
-            error = notice_of(found)
-            return form_again(
-                request,
-                at,
-                sent,
-                forks.promise(None, None, error=(error.message, error.hint), edited=True) if not shown.refused else shown,
-                422,
-            )
+            result = at.session.fork(with_graph(at, sent.request))
+        except StudioError as error:
+            return form_again(request, at, sent, forks.promise(None, Planned(), error=error, edited=True), 422)
         said = (
             "Forked."
             if result.verified
-            else "Forked, but the stored result is not what was asked for: " + "; ".join(result.surprises)
+            else f"Forked, but what is stored is not what was asked for: {'; '.join(result.surprises)}"
         )
         if sent.act == "run":
             return launch(request, file, Desk(book, at.place.at_address(result.address)), run_request(result.address, sent))
-        return arrive(request, file, result.address, announce=said)
+        return arrive(request, file, result.address, announce=gate.line(said))
 
     @routes.post("/f/{file}/answer")
     def answer(request: Request, file: str, form: Form) -> Response:
         at = desk(request, file)
         wanted = answer_request(at.state, form)
-        try:
-            plan = at.session.plan(wanted)
-        except StudioError as found:
-            if form.get("act") == "plan":
-                return html(
-                    pages.macro("_fork.html", "promise", forks.promise(None, None, plan_error=(found.message, found.hint)))
-                )
-            raise
-        unseen = (
-            not form.get("planned")
-            or (plan.side_effects and not form.get("agree"))
-            or (plan.needs_trust and not form.get("trust_types"))
+        asks = form.get("act") == "plan"
+        found = plan(at, wanted, asked=not asks)
+        known = found.plan
+        if known is not None and not asks and form.get("planned"):
+            if forks.agreed(known, str(form.get("agree") or ""), str(form.get("trust") or "")):
+                return launch(request, file, at, wanted)
+        shown = forks.promise(None, found, following=at.state.next, confirm=not asks)
+        if partial(request):
+            headers = {} if asks else {"HX-Retarget": ".answer-form .promise", "HX-Reswap": "innerHTML"}
+            return html(pages.macro("_fork.html", "promise", shown), headers=headers)
+        return html(
+            pages.page("workspace.html", theme(request), page=at.workspace(theme(request), stage=at.stage(answer_promise=shown)))
         )
-        if form.get("act") == "plan" or unseen:
-            shown = forks.promise(None, plan, confirm=form.get("act") != "plan")
-            if partial(request):
-                headers = {} if form.get("act") == "plan" else {"HX-Retarget": ".answer-form .promise", "HX-Reswap": "innerHTML"}
-                return html(pages.macro("_fork.html", "promise", shown), headers=headers)
-            stage = at.stage(answer_promise=shown)
-            return html(pages.page("workspace.html", theme(request), page=at.workspace(theme(request), stage=stage)))
-        return launch(request, file, at, wanted)
 
     @routes.post("/f/{file}/run/{run_id}/cancel")
     def cancel(request: Request, file: str, run_id: str) -> Response:

@@ -69,14 +69,13 @@ def create_app(
     app.include_router(acts.router(app.book, templates))
 
     @app.get("/static/{path:path}")
-    def static(path: str) -> Response:
+    def static(request: Request, path: str) -> Response:
         """A file of the static folder; nothing outside of it, whatever the path says."""
         found = (templates.static / path).resolve()
         if not found.is_relative_to(templates.static) or not found.is_file() or found.suffix not in TYPES:
             raise HTTPException(404, "no such file")
-        return FileResponse(
-            found, media_type=TYPES[found.suffix], headers={"Cache-Control": "public, max-age=31536000, immutable"}
-        )
+        kept = "public, max-age=31536000, immutable" if request.url.query else "no-cache"
+        return FileResponse(found, media_type=TYPES[found.suffix], headers={"Cache-Control": kept})
 
     @app.exception_handler(StudioError)
     def known(request: Request, error: StudioError) -> Response:

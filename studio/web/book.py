@@ -8,7 +8,7 @@ import threading
 from collections.abc import Iterator, Sequence
 
 from studio.errors import RefError
-from studio.model import Address
+from studio.model import Address, GraphSpec
 from studio.runs import Run
 from studio.session import Session
 
@@ -19,6 +19,8 @@ class Book:
     def __init__(self, sessions: Sequence[Session]) -> None:
         self._files: dict[str, Session] = {}
         self._started: dict[str, Address] = {}
+        self._graphs: dict[str, GraphSpec] = {}
+        self._plans: set[str] = set()
         self._lock = threading.Lock()
         for session in sessions:
             self._files[self._slug(session)] = session
@@ -45,6 +47,22 @@ class Book:
 
     def first(self) -> str | None:
         return next(iter(self._files), None)
+
+    def graph(self, slug: str) -> GraphSpec:
+        """The graph and interpreter that a person chose for this file."""
+        return self._graphs.get(slug, GraphSpec())
+
+    def choose_graph(self, slug: str, spec: GraphSpec) -> None:
+        with self._lock:
+            self._graphs[slug] = spec
+
+    def plans_allowed(self, slug: str) -> bool:
+        """Whether a person asked for a plan of this file before: its graph may then be loaded for the next one, too."""
+        return slug in self._plans
+
+    def allow_plans(self, slug: str) -> None:
+        with self._lock:
+            self._plans.add(slug)
 
     def note_run(self, run: Run, start: Address) -> None:
         """Remember where a run was started, so that its panel shows there."""

@@ -10,7 +10,7 @@ from functools import cached_property
 from studio import tagged
 from studio.errors import RefError, StudioError
 from studio.model import Address, Comparison, Row, State, Value
-from studio.render import gate, secrets
+from studio.render import gate, preview, secrets
 from studio.runs import Run
 from studio.session import Session
 from studio.tree import CheckpointTree
@@ -126,10 +126,9 @@ class Desk:
         if self.place.tab not in ("changes",):
             return None
         found = self.comparison.changes
-        plain = [
-            change for change in found if not isinstance(change.after, (dict, list)) and not getattr(change.after, "module", "")
-        ]
-        picked = next(iter(plain or found), None)
+        values = [change for change in found if preview.message(change.after) is None]
+        scalars = [change for change in values if not isinstance(change.after, (dict, list))]
+        picked = next(iter(scalars or values or found), None)
         return picked.path if picked is not None else None
 
     def because(self) -> str:
@@ -298,15 +297,16 @@ class Desk:
         """The value under the cursor is there to be changed when a person chose it."""
         path = self.place.path or self.selected_path
         if path is None:
-            return ForkInput()
+            return self.input_of(())
         value, exists = self.value_at(path)
         if not exists:
-            return ForkInput()
+            return self.input_of(())
         row = forks.edit_row(0, path, value, show_secrets=self.session.show_secrets)
-        return ForkInput(edits=(row,)) if not row.big else ForkInput()
+        return self.input_of((row,) if not row.big else ())
 
     def input_of(self, rows: tuple[forks.EditRow, ...]) -> ForkInput:
-        return ForkInput(edits=rows)
+        spec = self.book.graph(self.place.file)
+        return ForkInput(edits=rows, graph=spec.graph or "", python=spec.python or "")
 
     def _questions(self) -> tuple[forks.AnswerRow, ...]:
         return tuple(
@@ -358,7 +358,7 @@ class ForkInput:
 
     @property
     def is_special(self) -> bool:
-        return bool(self.goto or self.mode == "update" or self.new_thread or self.graph or self.python)
+        return bool(self.goto or self.mode == "update" or self.new_thread)
 
 
 def badge_of(session: Session) -> tuple[str, str]:

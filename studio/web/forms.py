@@ -26,8 +26,9 @@ class ForkForm:
     """None when a field has an error; it is shown at that field."""
     act: str
     planned: bool
-    agreed: bool
-    trusted: bool
+    agree: str
+    """What the person agreed to: seals of the plan's side effects and types."""
+    trust: str
     error: tuple[str, str] = ("", "")
 
     @property
@@ -52,7 +53,7 @@ def fork_form(desk: Desk, form: FormData, *, large: bool = False) -> ForkForm:
     act = act.split(":", 1)[0]
     if act == "add":
         edits = _with_added(desk, edits, _one(form, "add_path"))
-    graph = GraphSpec(_one(form, "graph").strip() or None, _one(form, "python").strip() or None)
+    graph = chosen_graph(desk, form)
     shown = ForkInput(
         edits=tuple(edits),
         goto=_one(form, "goto"),
@@ -63,19 +64,19 @@ def fork_form(desk: Desk, form: FormData, *, large: bool = False) -> ForkForm:
         graph=graph.graph or "",
         python=graph.python or "",
     )
-    trusted = bool(_one(form, "trust_types"))
+    trust = _one(form, "trust")
     request: ForkRequest | None = None
     error = ("", "")
     if not wrong:
         try:
-            request = _request(desk.address, shown, Patch(patch_set, tuple(unset)), graph, trusted)
+            request = _request(desk.address, shown, Patch(patch_set, tuple(unset)), graph, bool(trust))
         except PatchError as found:
             error = (found.message, found.hint)
-    return ForkForm(shown, request, act, bool(_one(form, "planned")), bool(_one(form, "agree")), trusted, error)
+    return ForkForm(shown, request, act, bool(_one(form, "planned")), _one(form, "agree"), trust, error)
 
 
 def _edits(desk: Desk, form: FormData, act: str) -> tuple[list[forks.EditRow], dict[str, Any], list[str], bool]:
-    paths, texts, forms = _all(form, "path"), _all(form, "value"), _all(form, "form")
+    paths, texts, forms = _all(form, "path"), _all(form, "value"), _all(form, "kind")
     removed = set(_all(form, "unset"))
     verb, _, target = act.partition(":")
     rows: list[forks.EditRow] = []
@@ -175,9 +176,19 @@ def _request(address: Address, shown: ForkInput, patch: Patch, graph: GraphSpec,
     return ForkRequest(address, patch=patch, goto=shown.goto or None, new_thread=new_thread, graph=graph, trust_types=trusted)
 
 
+def chosen_graph(desk: Desk, form: FormData) -> GraphSpec:
+    """The graph and interpreter that the form names; a choice is remembered for this file."""
+    kept = desk.book.graph(desk.place.file)
+    graph = _one(form, "graph_choice").strip() or _one(form, "graph").strip()
+    spec = GraphSpec(graph or kept.graph, _one(form, "python").strip() or kept.python)
+    if spec != kept:
+        desk.book.choose_graph(desk.place.file, spec)
+    return spec
+
+
 def run_request(address: Address, form: ForkForm) -> RunRequest:
     graph = form.request.graph if form.request is not None else GraphSpec(form.shown.graph or None, form.shown.python or None)
-    return RunRequest(address, graph=graph, trust_types=form.trusted)
+    return RunRequest(address, graph=graph, trust_types=bool(form.trust))
 
 
 def answer_request(state: State, form: FormData) -> RunRequest:
@@ -185,14 +196,14 @@ def answer_request(state: State, form: FormData) -> RunRequest:
 
     Raises UsageError when there is nothing to answer.
     """
-    ids, texts = _all(form, "id"), _all(form, "answer")
+    ids, texts = _all(form, "question"), _all(form, "answer")
     if not texts:
         raise UsageError("no answer was given", "type one and try again")
     answers = {given: _answer(text) for given, text in zip(ids, texts, strict=False)}
     request = RunRequest(
         state.checkpoint.address,
         graph=GraphSpec(_one(form, "graph").strip() or None, _one(form, "python").strip() or None),
-        trust_types=bool(_one(form, "trust_types")),
+        trust_types=bool(_one(form, "trust")),
     )
     if len(answers) == 1:
         return replace(request, resume=next(iter(answers.values())), has_resume=True)

@@ -43,7 +43,12 @@ class Pages:
         self._env.globals.update(asset=self.asset, styles=STYLES, modules=MODULES)
 
     def asset(self, name: str) -> str:
-        """The address of a static file; its content's hash in it lets the browser keep it."""
+        """The address of a static file; its content's hash in it lets the browser keep it.
+
+        Modules import each other by plain names, so theirs carry no hash (it would load them twice).
+        """
+        if name.startswith("js/"):
+            return f"/static/{name}"
         return f"/static/{name}?v={_digest(self.static / name)}"
 
     def page(self, name: str, theme: str = "", **context: Any) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from studio import tagged
 from studio.model import START, Author, Change, Comparison, State, Task, Value
@@ -29,6 +29,8 @@ from studio.web.views.values import (
 MOST_CHANGES = 120
 """Changes drawn at once in one group."""
 SHORT_TEXT = 48
+"""Characters up to which a changed text is drawn as old → new."""
+LONG_TEXT = 1200
 SIGNS = {"add": ("+", "added"), "remove": ("−", "removed"), "replace": ("~", "changed"), "move": ("↷", "moved")}
 
 
@@ -50,7 +52,6 @@ class ChangeView:
     lines: Lines | None = None
     state_href: str = ""
     from_path: str = ""
-    certainty: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,6 +140,9 @@ def _group(place: Place, authors: Sequence[Author], members: Sequence[Change], c
         title, note, kind = "Input", "given from outside", "input"
     elif "versions" in bases:
         note += " · inferred from version numbers"
+    members = sorted(
+        members, key=lambda change: preview.message(change.before if change.op == "remove" else change.after) is not None
+    )
     drawn = tuple(_change(place, change, reveal) for change in members[:MOST_CHANGES])
     return Group(title, note, drawn, max(0, len(members) - MOST_CHANGES), kind)
 
@@ -146,52 +150,49 @@ def _group(place: Place, authors: Sequence[Author], members: Sequence[Change], c
 def _change(place: Place, change: Change, reveal: Reveal) -> ChangeView:
     sign, word = SIGNS[change.op]
     key = last_key(change.path)
-    path = gate.line(change.path, 300)
-    common = {
-        "path": path,
-        "href": place.to(path=change.path).url(),
-        "op": change.op,
-        "sign": sign,
-        "sign_word": word,
-        "selected": place.path == change.path,
-        "state_href": place.to(path=change.path, tab="state").url(),
-    }
+    base = ChangeView(
+        path=gate.line(change.path, 300),
+        href=place.to(path=change.path).url(),
+        form="scalar",
+        op=change.op,
+        sign=sign,
+        sign_word=word,
+        selected=place.path == change.path,
+        state_href=place.to(path=change.path, tab="state").url(),
+        before=shown(change.before, key, path=change.path, reveal=reveal) if change.op not in ("add", "move") else None,
+        after=shown(change.after, key, path=change.path, reveal=reveal) if change.op != "remove" else None,
+    )
     if change.op == "move":
-        return ChangeView(
-            form="move",
-            from_path=gate.line(change.from_path or "", 300),
-            after=shown(change.after, key, path=change.path),
-            **common,
-        )  # type: ignore[arg-type]
+        return replace(base, form="move", from_path=gate.line(change.from_path or "", 300))
     value = change.before if change.op == "remove" else change.after
     drawn = bubble(value, sign=sign, sign_word=word)
     if drawn is not None:
-        return ChangeView(form="message", bubble=drawn, **common)  # type: ignore[arg-type]
-    before = shown(change.before, key, path=change.path, reveal=reveal) if change.op != "add" else None
-    after = shown(change.after, key, path=change.path, reveal=reveal) if change.op != "remove" else None
-    masked = any(side is not None and side.masked for side in (before, after))
-    if change.op == "replace" and isinstance(change.before, str) and isinstance(change.after, str) and not masked:
-        if max(len(change.before), len(change.after)) > SHORT_TEXT or "\n" in change.before + change.after:
-            return ChangeView(form="text", spans=text_spans(change.before, change.after), **common)  # type: ignore[arg-type]
-    if change.op in ("add", "remove") and not masked:
-        if isinstance(value, str) and (len(value) > SHORT_TEXT or "\n" in value):
-            shown_text = gate.clean(value[:1200])
-            spans = (Span("ins" if change.op == "add" else "del", shown_text),)
-            if len(value) > 1200:
-                spans += (Span("fold", f"{len(value) - 1200:,} more characters"),)
-            return ChangeView(form="text", spans=spans, after=after, before=before, **common)  # type: ignore[arg-type]
-        if kind_of(value) in ("list", "map", "type") and _many(value):
-            return ChangeView(form="lines", lines=_nested(value, change.path, reveal), after=after, before=before, **common)  # type: ignore[arg-type]
-    return ChangeView(form="scalar", before=before, after=after, **common)  # type: ignore[arg-type]
+        return replace(base, form="message", bubble=drawn)
+    if any(side is not None and side.masked for side in (base.before, base.after)):
+        return base
+    spans = _text_change(change)
+    if spans:
+        return replace(base, form="text", spans=spans)
+    if change.op in ("add", "remove") and kind_of(value) in ("list", "map", "type") and _many(value):
+        lines = lines_of(value, change.path, reveal, lambda inner: place.to(path=inner).url(), place.path, limit=10)
+        return replace(base, form="lines", lines=lines)
+    return base
+
+
+def _text_change(change: Change) -> tuple[Span, ...]:
+    """A long text that came, went or changed, as spans; () for everything else."""
+    texts = [change.before if change.op != "add" else "", change.after if change.op != "remove" else ""]
+    if not all(isinstance(text, str) for text in texts) or (max(map(len, texts)) <= SHORT_TEXT and "\n" not in "".join(texts)):
+        return ()
+    if change.op == "replace":
+        return text_spans(texts[0], texts[1])
+    text = texts[0] or texts[1]
+    spans = (Span("ins" if change.op == "add" else "del", gate.clean(text[:LONG_TEXT])),)
+    return spans + ((Span("fold", f"{len(text) - LONG_TEXT:,} more characters"),) if len(text) > LONG_TEXT else ())
 
 
 def _many(value: Value) -> bool:
     return len(tagged.children(value)) > 0 and len(preview.summary(value, 200)) > SHORT_TEXT
-
-
-def _nested(value: Value, path: str, reveal: Reveal) -> Lines:
-    """The lines of a collection; items that are messages keep their role in front."""
-    return lines_of(value, path, reveal, limit=8)
 
 
 def _unchanged(place: Place, comparison: Comparison, state: State) -> Unchanged | None:

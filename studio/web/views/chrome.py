@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
-from studio.actions import ACTIONS, Action, key_label
+from studio.actions import ACTIONS, BY_ID, Action, key_label
 from studio.model import Row, State
 from studio.render import gate, labels
 from studio.tree import CheckpointTree
@@ -125,8 +125,19 @@ def _key(action: Action) -> Key:
     )
 
 
+PAIRS = {"down": ("up", "move"), "branch_previous": ("branch_next", "branch")}
+"""Keys that the key line shows side by side under one word."""
+
+
 def footer_keys() -> tuple[Key, ...]:
-    return tuple(_key(action) for action in ACTIONS if action.footer)
+    """The key line: actions marked for it, opposite ones joined."""
+    second = {other for other, _ in PAIRS.values()}
+    out = []
+    for key in (_key(action) for action in ACTIONS if action.footer and action.id not in second):
+        other, word = PAIRS.get(key.id, ("", key.title.lower()))
+        labels_shown = (key.labels[0], _key(BY_ID[other]).labels[0]) if other else key.labels[:1]
+        out.append(replace(key, title=word, labels=labels_shown))
+    return tuple(out)
 
 
 def head(place: Place, tree: CheckpointTree, row: Row, state: State, because: str, compared: str) -> Head:

@@ -2,16 +2,31 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import hashlib
+import json
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from typing import Protocol
 
 from studio import tagged
+from studio.errors import StudioError
 from studio.model import ForkPreview, RunPlan, Value
 from studio.render import gate, secrets
 from studio.web.links import Place
 from studio.web.views.values import Shown, Span, last_key, shown, text_spans
 
 MOST_PREVIEW = 40
+
+
+class HasPlan(Protocol):
+    """A plan, or why there is none."""
+
+    @property
+    def plan(self) -> RunPlan | None: ...
+    @property
+    def error(self) -> StudioError | None: ...
+    @property
+    def waits(self) -> bool: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,6 +45,8 @@ class EditRow:
     unset: bool = False
     error: str = ""
     error_line: int = 0
+    is_text: bool = False
+    """A text: it can be edited as it is or as JSON."""
     big: bool = False
     """Too long for the small box: opened in the large editor."""
 
@@ -59,7 +76,9 @@ class PlanView:
     warnings: tuple[str, ...]
     stored_in: str
     makes_copy: bool
-    one_click: bool
+    effects_seal: str
+    """Stands for exactly these side effects: agreeing to others does not count."""
+    types_seal: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,6 +95,10 @@ class Promise:
     plan: PlanView | None
     plan_error: str
     plan_hint: str
+    plan_waits: bool = False
+    """The plan needs the user's graph, and looking loads no code: it is made when a person asks."""
+    graphs: tuple[str, ...] = ()
+    """Graphs to choose from."""
     confirm: bool = False
     """The run was asked for, but the plan has something that a person must agree to first."""
     edited: bool = False
@@ -148,6 +171,7 @@ def edit_row(
         lines=max(1, min(12, max(lines, len(body) // 42 + 1))),
         now=shown(value, key, path=path),
         unset=unset,
+        is_text=plain_text(value),
         error=gate.line(error, 300),
         error_line=error_line,
         big=len(body) > 600 or lines > 12,
@@ -169,26 +193,30 @@ def json_text(value: Value, key: str | None, show_secrets: bool) -> str:
 
 def promise(
     preview: ForkPreview | None,
-    plan: RunPlan | None,
+    planned: HasPlan,
     *,
-    error: tuple[str, str] = ("", ""),
-    plan_error: tuple[str, str] = ("", ""),
+    error: StudioError | None = None,
+    following: Sequence[str | None] | None = None,
     confirm: bool = False,
     edited: bool = False,
 ) -> Promise:
+    """`planned` is a plan or why there is none; `following` is what runs next as far as the file alone tells."""
     changes = preview.changes if preview else ()
     effects = tuple(_effect(change.path, change.op, change.before, change.after) for change in changes[:MOST_PREVIEW])
+    wrong = planned.error
     return Promise(
         effects=effects,
         more=max(0, len(changes) - MOST_PREVIEW),
-        next_text=_names(preview.next if preview else None),
+        next_text=_names(following),
         warnings=tuple(gate.line(text, 300) for text in (preview.warnings if preview else ())),
         refused=gate.line(preview.refused, 400) if preview and preview.refused else "",
-        error=gate.line(error[0], 400),
-        error_hint=gate.line(error[1], 300),
-        plan=_plan(plan) if plan else None,
-        plan_error=gate.line(plan_error[0], 400),
-        plan_hint=gate.line(plan_error[1], 300),
+        error=gate.line(error.message, 400) if error else "",
+        error_hint=gate.line(error.hint, 300) if error else "",
+        plan=_plan(planned.plan) if planned.plan else None,
+        plan_error=gate.line(wrong.message, 400) if wrong else "",
+        plan_hint=gate.line(wrong.hint, 300) if wrong else "",
+        plan_waits=planned.waits,
+        graphs=tuple(wrong.candidates) if wrong and wrong.slug in ("several-graphs", "no-graph") else (),
         confirm=confirm,
         edited=edited,
     )
@@ -218,6 +246,18 @@ def _names(names: Sequence[str | None] | None) -> str:
     return ", ".join(gate.line(name, 60) if name else "?" for name in names) or "nothing: the thread would be done"
 
 
+def seal(texts: Iterable[str]) -> str:
+    """A short name for a list of texts, for what a person agrees to; "" for none."""
+    found = list(texts)
+    return hashlib.sha256(json.dumps(found).encode()).hexdigest()[:12] if found else ""
+
+
+def agreed(plan: RunPlan, effects: str, types: str) -> bool:
+    """Whether a person who sent these seals agreed to all that the plan asks for."""
+    unsafe = seal(use.name for use in plan.types if not use.safe)
+    return effects == seal(plan.side_effects) and (not plan.needs_trust or types == unsafe)
+
+
 def _plan(plan: RunPlan) -> PlanView:
     def lines(texts: Sequence[str]) -> tuple[str, ...]:
         return tuple(gate.line(text, 300) for text in texts)
@@ -243,7 +283,8 @@ def _plan(plan: RunPlan) -> PlanView:
         warnings=lines(plan.warnings),
         stored_in=gate.line(plan.stored_in, 300),
         makes_copy=plan.makes_copy,
-        one_click=plan.one_click,
+        effects_seal=seal(plan.side_effects),
+        types_seal=seal(use.name for use in plan.types if not use.safe),
     )
 
 

@@ -118,9 +118,11 @@ def _address(found: Any, place: Place) -> Address | None:
 
 def _line(event: RunEvent) -> LogLine | None:
     data = event.data
-    text = lambda *names: gate.line(
-        secrets.mask_text(str(next((data[name] for name in names if data.get(name) is not None), ""))), 2000
-    )
+
+    def text(*names: str) -> str:
+        found = next((data[name] for name in names if data.get(name) is not None), "")
+        return gate.line(secrets.mask_text(str(found)), 2000)
+
     match event.event:
         case "task":
             return LogLine("step", f"{text('name', 'node')} started", "")

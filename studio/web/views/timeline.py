@@ -181,9 +181,9 @@ def badges(row: Row) -> tuple[tuple[str, str], ...]:
     if row.origin_checkpoint_id is not None:
         out.append(("fork", "fork"))
     if row.status == "paused":
-        out.append(("waiting for an answer", "wait"))
+        out.append(("waiting", "wait"))
     elif row.status == "answered":
-        out.append(("answered", "wait"))
+        out.append(("asked → answered", "wait"))
     elif row.status == "failed":
         out.append(("failed", "fail"))
     if row.is_head:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -284,6 +284,8 @@ class Line:
 
     key: str
     value: Shown
+    href: str = ""
+    selected: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -292,14 +294,15 @@ class Lines:
     more: int = 0
 
 
-def lines_of(value: Value, path: str, reveal: Reveal, limit: int = 12) -> Lines:
-    """The first children of a collection, one line each."""
-    items: list[tuple[str, Value]] = list(value.items()) if isinstance(value, Mapping) else tagged.children(value)
-    made = tuple(
-        Line(
-            gate.line(str(step), 60),
-            shown(item, str(step), path=tagged.join_path([*tagged.split_path(path), str(step)]), reveal=reveal),
+def lines_of(
+    value: Value, path: str, reveal: Reveal, link: Callable[[str], str], selected: str | None = None, limit: int = 12
+) -> Lines:
+    """The first children of a collection, one line each; `link` makes the address that selects a path."""
+    items: list[tuple[str, Value]] = list(value.items()) if isinstance(value, dict) else tagged.children(value)
+    made = []
+    for step, item in items[:limit]:
+        inner = tagged.join_path([*tagged.split_path(path), str(step)])
+        made.append(
+            Line(gate.line(str(step), 60), shown(item, str(step), path=inner, reveal=reveal), link(inner), inner == selected)
         )
-        for step, item in items[:limit]
-    )
-    return Lines(made, max(0, len(items) - limit))
+    return Lines(tuple(made), max(0, len(items) - limit))

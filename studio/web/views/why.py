@@ -17,7 +17,7 @@ from studio.render import gate, preview
 from studio.session import Session
 from studio.tree import CheckpointTree
 from studio.web.links import Place
-from studio.web.views.values import Line, shown
+from studio.web.views.values import Line, last_key, shown
 
 MOST_STEPS = 14
 MOST_LOOKS = 400
@@ -134,30 +134,28 @@ def _writer_step(tree: CheckpointTree, place: Place, at: Address, comparison: Co
 def _earlier_step(
     session: Session, tree: CheckpointTree, place: Place, at: Address, needle: re.Pattern[str] | None, first: bool
 ) -> Step | None:
+    """A superstep before the write: what it wrote by name, or the very value in it that looks related."""
     comparison = session.compare(at)
     row = tree.row(at)
-    found = [(change, _mentions(change, needle)) for change in comparison.changes if change.op != "remove"]
-    related = [change for change, hit in found if hit]
-    picked = (related or [change for change, _ in found])[:2]
-    if not picked and not first:
+    changed = [change for change in comparison.changes if change.op != "remove"]
+    if not changed:
         return None
-    names = _names([author for change in (picked or comparison.changes) for author in change.authors if author.node])
+    related = [found for change in changed if (found := _mention(change.path, change.after, needle)) is not None][:2]
+    picked = related or ([(changed[0].path, changed[0].after)] if first else [])
+    names = _names([author for change in changed for author in change.authors if author.node])
     is_input = first or names == START or comparison.after.source == "input"
     who = "Input" if is_input else names or gate.line(row.label, 80)
-    lines = tuple(
-        Line(
-            gate.line(change.path, 60),
-            shown(change.after, (tagged.split_path(change.path) or [None])[-1], path=change.path, width=70),
-        )
-        for change in picked
-    )
+    did = "gave" if is_input else "wrote"
+    if not picked:
+        channels = list(dict.fromkeys(gate.line(change.channel, 40) for change in changed))
+        did += " " + ", ".join(channels[:4]) + (" …" if len(channels) > 4 else "")
+    lines = tuple(Line(gate.line(path, 60), shown(value, last_key(path), path=path, width=64)) for path, value in picked)
     ran = _because(session, tree, at)
-    detail = f"#{row.number}" + (f" · {ran}" if ran else "")
     return Step(
         who,
-        "gave" if is_input else "wrote",
-        detail,
-        place.at_address(at, path=picked[0].path if picked else None).url(),
+        did,
+        f"#{row.number}" + (f" · {ran}" if ran and not is_input else ""),
+        place.at_address(at, path=picked[0][0] if picked else changed[0].path).url(),
         row.number,
         lines,
         bool(related),
@@ -205,5 +203,26 @@ def _needle(value: Value) -> re.Pattern[str] | None:
     return None
 
 
-def _mentions(change: Change, needle: re.Pattern[str] | None) -> bool:
-    return needle is not None and needle.search(preview.summary(change.after, 2000)) is not None
+def _mention(path: str, value: Value, needle: re.Pattern[str] | None) -> tuple[str, Value] | None:
+    """The innermost value in which the text or number occurs, found in a bounded look; of a long text the part around it."""
+    if needle is None or not needle.search(preview.summary(value, 4000)):
+        return None
+    for _ in range(8):
+        message = preview.message(value)
+        if message is not None or isinstance(value, str):
+            return path, _around(message.text if message is not None else str(value), needle)
+        inner = next(
+            ((step, item) for step, item in tagged.children(value)[:200] if needle.search(preview.summary(item, 2000))), None
+        )
+        if inner is None:
+            break
+        path, value = tagged.join_path([*tagged.split_path(path), inner[0]]), inner[1]
+    return path, value
+
+
+def _around(text: str, needle: re.Pattern[str], room: int = 22) -> str:
+    found = needle.search(text[:1_000_000])
+    if found is None or len(text) <= 2 * room + 10:
+        return text
+    start, stop = max(0, found.start() - room), min(len(text), found.end() + room)
+    return ("…" if start else "") + text[start:stop] + ("…" if stop < len(text) else "")

@@ -1,0 +1,83 @@
+"""When a plan may be made: looking loads no user code, so a plan that needs the graph waits until a person asks for it.
+
+Which graph and interpreter a person chose is remembered per file while the server runs.
+"""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass, replace
+from pathlib import PurePath
+from typing import TypeVar
+
+from studio.errors import StudioError
+from studio.model import ForkPreview, ForkRequest, GraphSpec, RunPlan, RunRequest
+from studio.plans import stored_types
+from studio.web.desk import Desk
+from studio.web.forms import ForkForm, run_request
+from studio.web.views import forks
+
+SEVERAL = "several-graphs"
+R = TypeVar("R", RunRequest, ForkRequest)
+
+
+@dataclass(frozen=True, slots=True)
+class Planned:
+    """A plan, or why there is none."""
+
+    plan: RunPlan | None = None
+    error: StudioError | None = None
+    waits: bool = False
+    """It would load the user's graph, and nobody asked for that yet."""
+
+
+def plan(at: Desk, request: RunRequest, *, asked: bool) -> Planned:
+    """The plan of a run. Without `asked`, only when it needs no user code or a person had asked for one before."""
+    book, file = at.book, at.place.file
+    if asked:
+        book.allow_plans(file)
+    elif not book.plans_allowed(file) and stored_types(at.session, at.state).unsafe():
+        return Planned(waits=True)
+    try:
+        return Planned(at.session.plan(with_graph(at, request)))
+    except StudioError as error:
+        named = _by_file_name(at, error)
+        if named is None:
+            return Planned(error=error)
+        book.choose_graph(file, named)
+        try:
+            return Planned(at.session.plan(with_graph(at, request)))
+        except StudioError as again:
+            return Planned(error=again)
+
+
+def _by_file_name(at: Desk, error: StudioError) -> GraphSpec | None:
+    """Of several graphs the one that is called like the opened file."""
+    stem = PurePath(os.path.basename(at.session.location)).stem
+    return GraphSpec(graph=stem) if error.slug == SEVERAL and stem in error.candidates else None
+
+
+def with_graph(at: Desk, request: R) -> R:
+    """The request with the graph and interpreter chosen for this file, where it names none."""
+    chosen, given = at.book.graph(at.place.file), request.graph
+    spec = GraphSpec(given.graph or chosen.graph, given.python or chosen.python, given.cwd or chosen.cwd)
+    return replace(request, graph=spec)
+
+
+def promise(at: Desk, form: ForkForm, *, asked: bool = False, confirm: bool = False) -> forks.Promise:
+    """The preview of a fork and the plan of the run that would follow; what fails of it is part of the answer."""
+    if form.request is None:
+        message, hint = form.error if form.error[0] else ("A value cannot be read.", "See the message at the value.")
+        return forks.promise(None, Planned(), error=StudioError(message, hint), edited=True)
+    preview: ForkPreview | None = None
+    if form.edited and not (form.request.is_update and not asked and not at.book.plans_allowed(at.place.file)):
+        try:
+            preview = at.session.preview(with_graph(at, form.request))
+        except StudioError as error:
+            return forks.promise(None, Planned(), error=error, edited=True)
+    if preview is not None and preview.refused:
+        return forks.promise(preview, Planned(), edited=True)
+    following = preview.next if preview is not None else at.state.next
+    return forks.promise(
+        preview, plan(at, run_request(at.address, form), asked=asked), following=following, confirm=confirm, edited=form.edited
+    )
