@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import hashlib
 import sqlite3
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from studio import value
 from studio.diff import diff
@@ -27,6 +27,8 @@ from studio.stores.base import Store
 if TYPE_CHECKING:
     from studio.explain import Explainer
     from studio.notes import Notes
+
+T = TypeVar("T")
 
 
 @dataclass(slots=True)
@@ -87,13 +89,15 @@ class Forker:
         self._store = store
         self._explainer = explainer
         self._scratch = scratch
+        self._held: tuple[str, object, list[Checkpoint], list[WriteRow]] | None = None
+        """Headers of the thread asked about last: a preview is asked again at each key stroke."""
 
     # ---- what a person sees before
 
     def preview(self, request: ForkRequest) -> ForkPreview:
         """What `fork` would store. Never writes; a refusal is a value. RefError when the checkpoint is not there."""
         try:
-            plan = self._plan(request)
+            plan = self._together(lambda: self._plan(request))
             self._build(plan, plan.newest)
         except PatchError as error:
             return ForkPreview((), None, (), f"{error.message} {error.hint}".strip())
@@ -118,7 +122,7 @@ class Forker:
 
     def fork(self, request: ForkRequest) -> ForkResult:
         """Store a fork and read it back. PatchError when it is refused or the file cannot be written; then nothing is stored."""
-        plan = self._plan(request)
+        plan = self._together(lambda: self._plan(request))
         self._build(plan, plan.newest)  # whatever cannot be encoded is refused before any file is made
         if request.in_place and not self._scratch.is_store:
             built, stored_in = self._store_in_place(plan)
@@ -160,8 +164,18 @@ class Forker:
 
     def _context(self, address: Address) -> tuple[dict[str, Value], list[Checkpoint], list[WriteRow]]:
         record = copy.open_record(self._raw(address))
-        headers = [header for _, header in self._store.checkpoints(address.thread_id)]
-        return record, headers, [row for _, row in self._store.write_headers(address.thread_id)]
+        token = self._store.token()
+        held = self._held
+        if held is None or held[:2] != (address.thread_id, token):
+            headers = [header for _, header in self._store.checkpoints(address.thread_id)]
+            writes = [row for _, row in self._store.write_headers(address.thread_id)]
+            held = self._held = (address.thread_id, token, headers, writes)
+        return record, held[2], held[3]
+
+    def _together(self, work: Callable[[], T]) -> T:
+        """Run `work` with all its reads on one snapshot, where the store can do that."""
+        hold: Callable[[Callable[[], T]], T] | None = getattr(self._store, "together", None)
+        return hold(work) if hold is not None else work()
 
     def _raw(self, address: Address) -> RawCheckpoint:
         found = self._store.raw([address]).get(address)
@@ -224,7 +238,7 @@ class Forker:
             memories=any(one.memory for one in levels),
             levels=len(levels),
             newest=plan.newest,
-            edges=self._edges(address.thread_id),
+            routes=shape.routes(writes, address.checkpoint_ns),
         )
         return plan
 
@@ -453,12 +467,6 @@ class Forker:
         if callable(tell):
             tell({fork: origin for fork, (origin, _) in self._scratch.origins().items()})
         self._explainer.forget()
-
-    def _edges(self, thread_id: str) -> dict[str, set[str]]:
-        found: dict[str, set[str]] = {}
-        for edge in self._explainer.edges(thread_id):
-            found.setdefault(edge.source, set()).add(edge.target)
-        return found
 
     def _notes(self) -> Notes:
         from studio.notes import Notes  # brings sqlite-utils, which only writing to a user's own file needs here

@@ -8,8 +8,9 @@ the newest record of each branch knows them all.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any
 
 from studio import value
@@ -48,11 +49,12 @@ def learn(
 ) -> Shape:
     """Learn the graph that made `address`; with `goto` also whether that node is deferred, which may take reading the thread."""
     graph = static_ns(address.checkpoint_ns)
-    own = [header for header in headers if static_ns(header.checkpoint_ns) == graph]
+    same = _same_graph(graph)
+    own = [header for header in headers if same(header.checkpoint_ns)]
     learner = _Learner(fmt)
-    for row in writes:
-        if static_ns(row.checkpoint_ns) == graph:
-            learner.see_write(row)
+    for ns, channel, task_path in {(row.checkpoint_ns, row.channel, row.task_path) for row in writes}:
+        if same(ns):
+            learner.see_write(channel, task_path)
     if fmt < 3:
         for raw in store.scan(address.thread_id):
             if static_ns(raw.header.checkpoint_ns) == graph:
@@ -66,11 +68,28 @@ def learn(
     return learner.shape()
 
 
+def _same_graph(graph: str) -> Callable[[str], bool]:
+    """Whether a namespace runs that graph; asked for thousands of rows in few namespaces."""
+    return lru_cache(maxsize=4096)(lambda ns: static_ns(ns) == graph)
+
+
+def routes(writes: Sequence[WriteRow], ns: str) -> dict[str, set[str]]:
+    """node -> nodes that it started by a branch, as far as the writes of its graph name their task."""
+    same = _same_graph(static_ns(ns))
+    found: dict[str, set[str]] = {}
+    for where, channel, task_path in {(row.checkpoint_ns, row.channel, row.task_path) for row in writes}:
+        target = channels.branch_target(channel)
+        path = parse_path(task_path)
+        if target and path.kind == "pull" and path.node and same(where):
+            found.setdefault(path.node, set()).add(target)
+    return found
+
+
 def leaves(headers: Iterable[Checkpoint]) -> list[Checkpoint]:
     """Checkpoints without a child, newest id first."""
-    listed = list(headers)
-    parents = {(header.checkpoint_ns, header.parent_checkpoint_id) for header in listed}
-    found = [header for header in listed if (header.checkpoint_ns, header.checkpoint_id) not in parents]
+    listed = [(header.address, header) for header in headers]
+    parents = {(at.checkpoint_ns, header.parent_checkpoint_id) for at, header in listed}
+    found = [header for at, header in listed if (at.checkpoint_ns, at.checkpoint_id) not in parents]
     return sorted(found, key=lambda header: header.checkpoint_id, reverse=True)
 
 
@@ -104,10 +123,10 @@ class _Learner:
         """Every channel name seen."""
         self.deferred: set[str] = set()
 
-    def see_write(self, row: WriteRow) -> None:
-        if row.channel not in channels.MARKERS:
-            self.names.add(row.channel)
-        path = parse_path(row.task_path)
+    def see_write(self, channel: str, task_path: str | None) -> None:
+        if channel not in channels.MARKERS:
+            self.names.add(channel)
+        path = parse_path(task_path)
         if path.kind == "pull" and path.node:
             self.nodes.add(path.node)
 

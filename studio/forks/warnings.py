@@ -25,16 +25,16 @@ def collect(
     memories: bool,
     levels: int,
     newest: str,
-    edges: Mapping[str, set[str]],
+    routes: Mapping[str, set[str]],
 ) -> list[str]:
     """All warnings for a planned fork, the weightiest first.
 
-    `notes` come from the goto recipe, `newest` is the thread's largest id, `edges` leads from a node to those it ever led to.
+    `notes` come from the goto recipe, `newest` is the thread's largest id, `routes` leads from a node to those it ever started.
     """
     found = list(notes)
     found += _about_edits(request, state, draft, before, after, learned)
     found += _about_place(request, newest)
-    found += _about_running(request, state, draft, writes, edges)
+    found += _about_running(request, state, draft, writes, routes)
     if levels > 1:
         found.append("A fork inside a subgraph runs as the thread's head: with a checkpoint id the subgraph would start over.")
         if draft.format < 3:
@@ -77,7 +77,7 @@ def _about_place(request: ForkRequest, newest: str) -> list[str]:
 
 
 def _about_running(
-    request: ForkRequest, state: State, draft: Draft, writes: Sequence[WriteRow], edges: Mapping[str, set[str]]
+    request: ForkRequest, state: State, draft: Draft, writes: Sequence[WriteRow], routes: Mapping[str, set[str]]
 ) -> list[str]:
     found = []
     if request.goto is None:
@@ -90,7 +90,7 @@ def _about_running(
         if not state.next:
             found.append("Nothing runs next from this point: choose a node to go to, or give the graph a new input.")
         elif request.patch:
-            found += _decided_routes(state, draft.record, edges)
+            found += _decided_routes(state, draft.record, routes)
     here = (request.address.checkpoint_ns, request.address.checkpoint_id)
     waiting = [row for row in writes if row.task_id == channels.NULL_TASK and (row.checkpoint_ns, row.checkpoint_id) == here]
     if any(row.channel not in channels.MARKERS for row in waiting):
@@ -98,11 +98,11 @@ def _about_running(
     return found
 
 
-def _decided_routes(state: State, record: Mapping[str, Any], edges: Mapping[str, set[str]]) -> list[str]:
+def _decided_routes(state: State, record: Mapping[str, Any], routes: Mapping[str, set[str]]) -> list[str]:
     """Code had chosen what runs next before the edit; that choice stays."""
     found = []
     for node in shape.last_nodes(record):
-        chosen = edges.get(node, set()) & {name for name in state.next or () if name}
-        if chosen and len(edges[node]) > len(chosen):
+        chosen = routes.get(node, set()) & {name for name in state.next or () if name}
+        if chosen and len(routes[node]) > len(chosen):
             found.append(f"{node} had already chosen {', '.join(sorted(chosen))}: the edit does not change that choice.")
     return found
