@@ -9,9 +9,20 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from studio.explain.channels import NULL_TASK
+from studio.explain.channels import NULL_TASK, members
 from studio.explain.ids import parse_path, update_ids
-from studio.explain.reducers import Kind, explaining, fold, is_removal, message_id, overwrite, same, same_value
+from studio.explain.reducers import (
+    REMOVE_ALL,
+    Kind,
+    explaining,
+    fold,
+    is_message,
+    is_removal,
+    message_id,
+    overwrite,
+    same,
+    same_value,
+)
 from studio.explain.rows import row_value
 from studio.model import START, Author, Change, Value, WriteRow
 from studio.value import MISSING, Tagged
@@ -120,31 +131,41 @@ class _View:
     def item_authors(self, change: Change, steps: Sequence[str]) -> tuple[Author, ...]:
         """Tasks that wrote the very item that changed: list item, message of that id, key of a map, member of a set."""
         key = steps[0].replace("~1", "/").replace("~0", "~")
-        found = [one.author for one in self.writers if any(holds(value, key, change, len(steps)) for value in one.values)]
-        return tuple(dict.fromkeys(found))
+        item = self.item(change, key, len(steps))
+        return authors(one for one in self.writers if any(holds(value, key, item, change) for value in one.values))
+
+    def item(self, change: Change, key: str, depth: int) -> Value:
+        """The whole list item that a change is in; MISSING where the channel is no list."""
+        if depth == 1:
+            return change.before if change.op == "remove" else change.after
+        items = members(self.after)
+        return items[int(key)] if items is not None and key.isdigit() and int(key) < len(items) else MISSING
 
 
 def authors(writers: Iterable[Written]) -> tuple[Author, ...]:
     return tuple(dict.fromkeys(one.author for one in writers))
 
 
-def holds(value: Value, key: str, change: Change, depth: int) -> bool:
-    """Whether a written value holds what changed at `key` of its channel."""
+def holds(value: Value, key: str, item: Value, change: Change) -> bool:
+    """Whether a written value holds the item (at `key` of its channel) that changed."""
     is_reset, body = overwrite(value)
     body = body if is_reset else value
-    items = body if isinstance(body, list) else body.items if isinstance(body, Tagged) and body.kind == "items" else None
-    if key.startswith("id:"):
-        ident = key[3:]
-        return any(message_id(item) in (ident, "__remove_all__") for item in (items if items is not None else [body]))
-    if items is not None:
-        if change.op == "remove":
-            return any(is_removal(item) for item in items)
-        return depth == 1 and any(same(item, change.after) for item in items)
-    if isinstance(body, Mapping):
-        return key in body
-    if isinstance(body, Tagged):
-        return key in body.fields
-    return depth == 1 and change.op != "remove" and same(body, change.after)
+    ident = key[3:] if key.startswith("id:") else message_id(item)
+    written = members(body)
+    if written is None and not is_message(body):
+        if isinstance(body, Mapping):
+            return key in body
+        return key in body.fields if isinstance(body, Tagged) and body.fields else change.op != "remove" and same(body, item)
+    return any(is_about(one, ident, item, change.op == "remove") for one in (written if written is not None else [body]))
+
+
+def is_about(one: Value, ident: str | None, item: Value, removed: bool) -> bool:
+    """Whether a written list item put the changed item there, or took it away."""
+    if is_removal(one):
+        return removed and message_id(one) in (ident, REMOVE_ALL)
+    if ident is not None and message_id(one) == ident:
+        return True
+    return not removed and item is not MISSING and same(one, item)
 
 
 def _view(channel: str, step: Step) -> _View:

@@ -58,9 +58,9 @@ def old_edges(states: Iterable[State]) -> tuple[Edge, ...]:
     counts: Counter[tuple[str, str]] = Counter()
     for state in states:
         for task in state.tasks:
-            if task.name is not None and task.status != "pending":
+            if task.name not in (None, START) and task.status != "pending":
                 sources = {author.node for trigger in task.triggers for author in trigger.authors}
-                counts.update((source, task.name) for source in sources if source is not None)
+                counts.update((source, str(task.name)) for source in sources if source is not None)
     return counted(counts)
 
 

@@ -47,7 +47,7 @@ def task_id(
 
 
 def handler_id(fmt: int, checkpoint_id: str, ns: str, node: str, step: int, failed: str) -> str:
-    """The id of the task of an error handler `node` that took over from the failed task."""
+    """The id of the task of an error handler `node` that took over from the failed task, whose own namespace is `ns`."""
     return hashed(fmt, checkpoint_id, ns, node, step, [PUSH, "node_error_handler", failed])
 
 

@@ -12,7 +12,7 @@ from typing import Any
 from studio.explain.ids import interrupt_id
 from studio.explain.rows import TaskRows, row_value
 from studio.model import Interrupt, Value
-from studio.value import Tagged
+from studio.value import Tagged, equal
 
 _NONE: Mapping[str, Any] = {}
 
@@ -36,12 +36,24 @@ def questions(task: TaskRows, ns: str | None, shared_answer: list[Value]) -> tup
         if place is not None and place < len(answers):
             found.append(Interrupt(ident, value, True, answers[place]))
         elif task.finished and not task.updated:
-            mine = answers[at:] if len(raised) > 1 else answers[-1:]
-            given = mine[:1] or shared_answer
+            given = last_answer(answers, at if len(raised) > 1 else place, shared_answer)
             found.append(Interrupt(ident, value, True, given[0] if given else None))
         else:
             found.append(Interrupt(ident, value, False))
     return tuple(found)
+
+
+def last_answer(answers: list[Value], place: int | None, shared: list[Value]) -> list[Value]:
+    """[the answer to a finished task's question], [] where the file does not hold it.
+
+    The answer that let the task finish may stand in the step's plain answer alone, since the row of the task's own answers is
+    not replaced by a task that ends.
+    """
+    if place is not None:
+        return answers[place : place + 1] or shared
+    if shared and not any(equal(shared[0], answer) for answer in answers):
+        return shared
+    return answers[-1:]
 
 
 def as_list(value: Value) -> list[Value]:

@@ -245,34 +245,38 @@ def with_calls(task: Task, by_caller: Mapping[str, list[tuple[str, Task]]], dept
     return replace(task, calls=tuple(with_calls(call, by_caller, depth + 1) for call in mine)) if mine and depth < 50 else task
 
 
-def handlers(blob: Blob, free: dict[str, TaskRows], tasks: Sequence[Task], shared: list[Value], context: Context) -> list[Task]:
-    """Error handlers that took over from a failed task of this step."""
+def handlers(
+    blob: Blob, free: dict[str, TaskRows], tasks: Sequence[Task], shared: list[Value], context: Context
+) -> list[Task]:
+    """Error handlers that took over from a failed task of this step; they run inside that task's namespace."""
     found = []
     for ident in [ident for ident, task in free.items() if task.parsed.kind == "handler"]:
         rows = free.pop(ident)
-        name = handler_name(blob, ident, tasks, context)
-        asked = questions(rows, own_ns(blob.address.checkpoint_ns, name, ident), shared)
+        name, ns = handler_name(blob, ident, tasks, context)
+        asked = questions(rows, own_ns(ns, name, ident), shared)
         status = status_of(rows, any(not question.answered for question in asked), context.lasted)
-        subgraphs = context.subgraphs().get(ident, ())
-        found.append(Task(ident, name, rows.path, status, error_text(rows), (), asked, rows.writes(), subgraphs, inferred=True))
+        spaces = context.subgraphs().get(ident, ())
+        found.append(Task(ident, name, rows.path, status, error_text(rows), (), asked, rows.writes(), spaces, inferred=True))
     return found
 
 
-def handler_name(blob: Blob, ident: str, tasks: Sequence[Task], context: Context) -> str | None:
-    step = blob.step
-    if step is None or blob.format is None or is_persistent(blob.address.checkpoint_ns):
-        return None
-    address = blob.address
+def handler_name(blob: Blob, ident: str, tasks: Sequence[Task], context: Context) -> tuple[str | None, str]:
+    """(name, namespace) of an error handler, both proven by its id; (None, "") when nothing fits."""
+    address, step = blob.address, blob.step
+    if step is None or blob.format is None or is_persistent(address.checkpoint_ns):
+        return None, ""
     given = [f"__error_handler__{task.name}" for task in tasks if task.error is not None]  # the names LangGraph gives
-    for name in dict.fromkeys((*given, "__default_error_handler__", *blob.nodes(), *context.names())):
-        for task in tasks:
-            if task.id is not None:
-                try:
-                    if handler_id(blob.format, address.checkpoint_id, address.checkpoint_ns, name, step + 1, task.id) == ident:
-                        return name
-                except ValueError:
-                    return None
-    return None
+    for task in tasks:
+        ns = own_ns(address.checkpoint_ns, task.name, task.id)
+        if ns is None or task.id is None:
+            continue
+        for name in dict.fromkeys((*given, "__default_error_handler__", *blob.nodes(), *context.names())):
+            try:
+                if handler_id(blob.format, address.checkpoint_id, ns, name, step + 1, task.id) == ident:
+                    return name, ns
+            except ValueError:
+                return None, ""
+    return None, ""
 
 
 def other_task(blob: Blob, rows: TaskRows, shared: list[Value], context: Context) -> Task:

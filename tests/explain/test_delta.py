@@ -1,0 +1,128 @@
+"""Delta channels: what no checkpoint holds is rebuilt as LangGraph rebuilds it, and marked."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Any, TypedDict
+
+import pytest
+from langchain_core.messages import AIMessage, AnyMessage, HumanMessage, RemoveMessage
+from langgraph.channels.delta import DeltaChannel
+from langgraph.graph import StateGraph
+from langgraph.graph.message import add_messages
+from langgraph.types import Overwrite
+
+from studio.model import Address
+from tests.explain.graphs import assert_like_langgraph, explained, graph_of, head
+from tests.factories import config, saver_at
+
+
+def extend(state: list[str], writes: list[list[str]]) -> list[str]:
+    return [*state, *(item for write in writes for item in write)]
+
+
+def merge(state: list[Any], writes: list[Any]) -> list[Any]:
+    for write in writes:
+        state = add_messages(state, write)  # type: ignore[assignment]
+    return state
+
+
+class Lines(TypedDict, total=False):
+    n: int
+    lines: Annotated[list[str], DeltaChannel(extend, list, snapshot_frequency=3)]
+
+
+class Talk(TypedDict, total=False):
+    messages: Annotated[list[AnyMessage], DeltaChannel(merge, list, snapshot_frequency=50)]
+
+
+def counting(last: int) -> StateGraph[Any]:
+    def step(state: Any) -> dict[str, Any]:
+        n = state["n"] + 1
+        return {"n": n, "lines": [f"line {n}"]}
+
+    graph = graph_of({"step": step}, [("__start__", "step")], Lines)
+    graph.add_conditional_edges("step", lambda state: "step" if state["n"] < last else "__end__")
+    return graph
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    return tmp_path / "t.sqlite"
+
+
+def test_every_state_is_whole_and_marked_exact_where_it_was_rebuilt(path: Path) -> None:
+    graph = counting(8)
+    with saver_at(path) as saver:
+        graph.compile(checkpointer=saver).invoke({"n": 0, "lines": ["first"]}, config("t"))
+    states = assert_like_langgraph(path, graph, defaults=("lines",))
+    assert states[-1].values["lines"] == ["first", *(f"line {n}" for n in range(1, 9))]
+    assert {how for state in states for how in state.rebuilt.values()} == {"exact"}
+    assert sum("lines" in state.rebuilt for state in states) > sum("lines" not in state.rebuilt for state in states) > 0
+
+
+def test_any_order_of_asking_gives_the_same_values(path: Path) -> None:
+    with saver_at(path) as saver:
+        counting(7).compile(checkpointer=saver).invoke({"n": 0, "lines": []}, config("t"))
+    with explained(path) as explainer:
+        addresses = [header.address for _, header in explainer.store.checkpoints("t")]
+        forward = [explainer.state(address).values for address in addresses]
+        explainer.forget()
+        backward = [explainer.state(address).values for address in reversed(addresses)]
+        streamed = [state.values for state in explainer.states(explainer.store.scan("t"))]
+    assert forward == list(reversed(backward)) == streamed
+
+
+def test_edits_removals_and_a_whole_replacement_of_messages(path: Path) -> None:
+    graph = graph_of(
+        {
+            "add": lambda state: {"messages": [AIMessage("draft", id="m1"), AIMessage("other", id="m2")]},
+            "edit": lambda state: {"messages": AIMessage("better", id="m1")},
+            "drop": lambda state: {"messages": [RemoveMessage("m0")]},
+            "anew": lambda state: {"messages": Overwrite([HumanMessage("only", id="m9")])},
+        },
+        [("__start__", "add"), ("add", "edit"), ("edit", "drop"), ("drop", "anew")],
+        Talk,
+    )
+    with saver_at(path) as saver:
+        compiled = graph.compile(checkpointer=saver)
+        compiled.invoke({"messages": [HumanMessage("hi", id="m0")]}, config("t"))
+        wanted = [s.values.get("messages", []) for s in reversed(list(compiled.get_state_history(config("t"))))]
+    with explained(path) as explainer:
+        states = list(explainer.states(explainer.store.scan("t")))
+    shown = [[(m.fields["id"], m.fields["content"]) for m in state.values.get("messages", [])] for state in states]
+    assert shown == [[(m.id, m.content) for m in messages] for messages in wanted]
+    assert {how for state in states for how in state.rebuilt.values()} == {"exact"}
+
+
+def test_forks_of_a_delta_thread_keep_to_their_own_branch(path: Path) -> None:
+    graph = counting(5)
+    with saver_at(path) as saver:
+        compiled = graph.compile(checkpointer=saver)
+        compiled.invoke({"n": 0, "lines": ["first"]}, config("t"))
+        third = next(s for s in compiled.get_state_history(config("t")) if s.values.get("n") == 2)
+        edited = compiled.update_state(third.config, {"lines": ["by hand"]}, as_node="step")
+        compiled.invoke(None, edited)
+        compiled.invoke(None, third.config)
+        copied = compiled.update_state(third.config, None, as_node="__copy__")
+        compiled.invoke(None, copied)
+    assert_like_langgraph(path, graph, defaults=("lines",))
+
+
+def test_a_chain_without_its_beginning_is_unavailable_not_wrong(path: Path) -> None:
+    import sqlite3
+
+    with saver_at(path) as saver:
+        counting(2).compile(checkpointer=saver).invoke({"n": 0, "lines": ["first"]}, config("t"))
+    with explained(path) as explainer:
+        first = explainer.store.checkpoints("t")[0][1].checkpoint_id
+    with sqlite3.connect(path) as connection:
+        connection.execute("DELETE FROM checkpoints WHERE checkpoint_id = ?", (first,))
+    connection.close()
+    with explained(path) as explainer:
+        state = head(explainer)
+        second = explainer.state(Address("t", "", explainer.store.checkpoints("t")[0][1].checkpoint_id))
+    assert second.rebuilt == {"lines": "unavailable"}
+    assert "lines" not in second.values
+    assert [problem.kind for problem in second.problems] == ["rebuilt-unavailable"]
+    assert state.values["n"] == 2
