@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import os
+import re
 
 from studio.errors import OpenError
 from studio.stores.base import Store
 
 MAX_ENTRIES = 5000
+"""Entries of a folder that are looked at."""
 
 
 def open_store(location: str) -> Store:
@@ -17,50 +19,51 @@ def open_store(location: str) -> Store:
     """
     from studio.stores.sqlite import SqliteStore
 
-    if "://" in location.split("/", 1)[0] + "//" and not os.path.exists(location) and "://" in location:
-        scheme = location.split("://", 1)[0]
-        raise OpenError(f"Locations that begin with {scheme}:// cannot be opened.", "Name a SQLite file.", "unknown-scheme")
-    if not os.path.isdir(location):
-        return SqliteStore(location)
-    found = databases_in(location)
-    if not found:
-        raise OpenError(f"There is no database in the folder {os.path.abspath(location)}.", "Name a SQLite file.", "empty-folder")
+    scheme = re.match(r"([A-Za-z][A-Za-z0-9+.-]*)://", location)
+    if scheme and not os.path.exists(location):
+        raise OpenError(f"Locations that begin with {scheme[1]}:// cannot be opened.", "Name a SQLite file.", "unknown-scheme")
+    return _open_only_one(os.path.abspath(location)) if os.path.isdir(location) else SqliteStore(location)
+
+
+def _open_only_one(folder: str) -> Store:
+    from studio.stores.sqlite import SqliteStore
+
     stores: list[Store] = []
     refusals: list[OpenError] = []
-    for path in found:
+    for path in databases_in(folder):
         try:
             stores.append(SqliteStore(path))
         except OpenError as error:
             refusals.append(error)
     if len(stores) == 1:
         return stores[0]
-    names = tuple(store.location for store in stores)
     for store in stores:
         store.close()
-    if not names:
-        raise refusals[0] if len(refusals) == 1 else OpenError(
-            f"None of the {len(found)} databases in the folder {os.path.abspath(location)} holds checkpoints.", refusals[0].message, "empty-folder"
-        )
-    listed = ", ".join(os.path.basename(name) for name in names[:8]) + (", …" if len(names) > 8 else "")
-    raise OpenError(f"The folder {os.path.abspath(location)} holds {len(names)} checkpoint databases: {listed}.", "Name one of them.",
-                    "several", candidates=names)
+    if stores:
+        names = tuple(store.location for store in stores)
+        listed = ", ".join(os.path.basename(name) for name in names[:8]) + (", …" if len(names) > 8 else "")
+        message = f"The folder {folder} holds {len(names)} checkpoint databases: {listed}."
+        raise OpenError(message, "Name one of them.", "several", candidates=names)
+    if refusals:
+        if len(refusals) == 1:
+            raise refusals[0]
+        message = f"None of the databases in the folder {folder} holds checkpoints."
+        raise OpenError(message, refusals[0].message, "empty-folder")
+    raise OpenError(f"There is no database in the folder {folder}.", "Name a SQLite file.", "empty-folder")
 
 
 def databases_in(folder: str) -> list[str]:
-    """Paths of the SQLite files directly in a folder, by name."""
+    """Paths of the SQLite files directly in a folder, by name. Raises OpenError when it cannot be read."""
+    from studio.stores.sniff import is_database, why
+
     found = []
     try:
         with os.scandir(folder) as entries:
             for number, entry in enumerate(entries):
                 if number >= MAX_ENTRIES:
                     break
-                try:
-                    if entry.is_file() and entry.stat().st_size >= 512:
-                        with open(entry.path, "rb") as file:
-                            if file.read(16) == b"SQLite format 3\x00":
-                                found.append(entry.path)
-                except OSError:
-                    continue
+                if is_database(entry.path):
+                    found.append(entry.path)
     except OSError as error:
-        raise OpenError(f"The folder {os.path.abspath(folder)} cannot be read: {(error.strerror or str(error)).lower()}.", slug="unreadable") from error
+        raise OpenError(f"The folder {folder} cannot be read: {why(error)}.", slug="unreadable") from error
     return sorted(found)

@@ -14,6 +14,8 @@ from dataclasses import dataclass, field
 from studio.errors import OpenError
 from studio.model import Problem
 
+NAME_ONE = "Name a database that LangGraph's SqliteSaver has written."
+
 FOREIGN = (
     ({"agent_sessions", "agent_messages"}, "the OpenAI Agents SDK"),
     ({"sessions", "events", "app_states"}, "Google's Agent Development Kit"),
@@ -138,21 +140,18 @@ def _table(connection: sqlite3.Connection, name: str, columns: list[str], key: s
 def _refusal(shown: str, tables: dict[str, list[str]], without_rowid: list[str]) -> OpenError:
     slug = "no-checkpoint-tables"
     if without_rowid:
-        return OpenError(f"{shown} keeps its checkpoints in a table WITHOUT ROWID ({without_rowid[0]}), which cannot be read.", slug=slug)
+        name = without_rowid[0]
+        return OpenError(f"{shown} keeps its checkpoints in a table WITHOUT ROWID ({name}), which cannot be read.", slug=slug)
     if not tables:
-        return OpenError(f"{shown} is a database without any table: there are no checkpoint tables in it.",
-                         "Name a database that LangGraph's SqliteSaver has written.", slug)
+        return OpenError(f"{shown} is a database without any table: there are no checkpoint tables in it.", NAME_ONE, slug)
     for names, framework in FOREIGN:
         if names <= set(tables):
-            return OpenError(f"{shown} has no checkpoint tables of LangGraph's SqliteSaver; it looks like a database of {framework}.",
-                             "Name a database that LangGraph's SqliteSaver has written.", slug)
+            return OpenError(f"{shown} has no checkpoint tables; it looks like a database of {framework}.", NAME_ONE, slug)
     listed = ", ".join(sorted(tables)[:6]) + (", …" if len(tables) > 6 else "")
     if "checkpoints" in tables:
         columns = ", ".join(tables["checkpoints"][:12])
-        return OpenError(f"{shown} has a table named checkpoints with other columns than LangGraph's ({columns}).",
-                         "Another program's database? Name one that LangGraph's SqliteSaver has written.", slug)
-    return OpenError(f"{shown} has no checkpoint tables; its tables are {listed}.",
-                     "Name a database that LangGraph's SqliteSaver has written.", slug)
+        return OpenError(f"{shown} has a table named checkpoints, but not with LangGraph's columns ({columns}).", NAME_ONE, slug)
+    return OpenError(f"{shown} has no checkpoint tables; its tables are {listed}.", NAME_ONE, slug)
 
 
 def _distance(name: str, other: str) -> int:

@@ -37,7 +37,7 @@ class PrivateCopy:
         free = shutil.disk_usage(base).free
         if free < size + (16 << 20):
             raise OpenError(
-                f"{source} must be copied to be read, and there is no room: {size:,} bytes are needed, {free:,} are free in {base}.",
+                f"{source} must be copied to be read, and {base} has no room: {size:,} bytes are needed, {free:,} are free.",
                 "Make room there, or point TMPDIR to another disk.", "no-room",
             )
         self.folder = tempfile.mkdtemp(prefix=PREFIX, dir=base)

@@ -11,9 +11,11 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 
 from studio.stores.layout import Table
+from studio.stores.rows import text_of
 
 PROBE_BEYOND = 1000
 """How many row numbers are tried after the last one that is known to have existed."""
+FIRST = -(1 << 63)
 
 Key = tuple[str, str, str]
 """(thread_id, checkpoint_ns, checkpoint_id)"""
@@ -21,62 +23,56 @@ Key = tuple[str, str, str]
 
 @dataclass(slots=True)
 class Salvaged:
-    """The rows of one table that can be reached, by rowid."""
+    """The rows of one table that can be reached, by rowid in rising order."""
 
     keys: dict[int, Key] = field(default_factory=dict)
     lost: list[int] = field(default_factory=list)
     """Rowids that existed and cannot be read."""
     lost_keys: dict[int, Key] = field(default_factory=dict)
     """What the index still says about lost rows."""
+    whole: bool = True
+    """False where rows may be missing that neither table nor index tells of."""
+    _by_key: dict[Key, list[int]] = field(default_factory=dict)
+    _by_thread: dict[str, list[int]] = field(default_factory=dict)
 
     def of_thread(self, thread_id: str, after: int = 0) -> list[int]:
-        return [rowid for rowid, key in self.keys.items() if key[0] == thread_id and rowid > after]
+        self._index()
+        return [rowid for rowid in self._by_thread.get(thread_id, ()) if rowid > after or not after]
 
-    def by_key(self) -> dict[Key, list[int]]:
-        found: dict[Key, list[int]] = {}
-        for rowid, key in self.keys.items():
-            found.setdefault(key, []).append(rowid)
-        return found
+    def at(self, key: Key) -> list[int]:
+        self._index()
+        return self._by_key.get(key, [])
+
+    def _index(self) -> None:
+        if self.keys and not self._by_key:
+            by_key: dict[Key, list[int]] = {}
+            for rowid, key in self.keys.items():
+                by_key.setdefault(key, []).append(rowid)
+                self._by_thread.setdefault(key[0], []).append(rowid)
+            self._by_key = by_key
 
 
 def salvage(connection: sqlite3.Connection, table: Table) -> Salvaged:
-    """Walk a damaged table; never raises for damage. Text that is not UTF-8 must be handled by the connection's `text_factory`."""
-    columns = f"rowid, {table.keys}"
-    indexed: dict[int, Key] = {}
-    index_whole = False
-    if table.index is not None:
-        source = f"FROM {table.name} INDEXED BY {table.index}"
-        for order in ("", f"ORDER BY thread_id DESC, {table.ns} DESC, {table.id} DESC"):
-            indexed.update(_until_error(connection, f"SELECT {columns} {source} {order}"))
-        index_whole = not _fails(connection, f"SELECT count(*) {source} WHERE rowid > ?", -(1 << 63))
-    result = Salvaged()
-    backward = dict(_until_error(connection, f"SELECT {columns} FROM {table.name} NOT INDEXED ORDER BY rowid DESC"))
+    """Walk a damaged table; never raises for damage. The connection's `text_factory` must take any bytes."""
+    select = f"SELECT rowid, {table.keys} FROM {table.name}"
+    indexed, index_whole = _by_index(connection, table, select)
+    backward = dict(_until_error(connection, f"{select} NOT INDEXED ORDER BY rowid DESC"))
     last = max([*indexed, *backward], default=0)
-    position = -(1 << 63)
-    while True:
-        reached = position
-        for rowid, key in _until_error(connection, f"SELECT {columns} FROM {table.name} NOT INDEXED WHERE rowid > ? ORDER BY rowid", position):
+    result = Salvaged()
+    failed: list[int] = []
+    position: int | None = FIRST
+    while position is not None:
+        forward = f"{select} NOT INDEXED WHERE rowid > ? ORDER BY rowid"
+        for rowid, key in _until_error(connection, forward, position):
             result.keys[rowid] = key
-            reached = rowid
-        if not _fails(connection, f"SELECT {columns} FROM {table.name} NOT INDEXED WHERE rowid > ? ORDER BY rowid", reached):
+            position = rowid
+        if not _fails(connection, forward, position):
             break
-        start = max(reached + 1, 1)
-        found = None
-        for rowid in range(start, max(last, start) + PROBE_BEYOND):
-            row = _one(connection, f"SELECT {columns} FROM {table.name} NOT INDEXED WHERE rowid = ?", rowid)
-            if isinstance(row, tuple):
-                result.keys[rowid] = _key(row[1:])
-                found = rowid
-                break
-            if row is False and rowid <= last:
-                result.lost.append(rowid)
-        if found is None:
-            break
-        position = found
+        result.whole = index_whole
+        position = _probe(connection, f"{select} NOT INDEXED WHERE rowid = ?", max(position + 1, 1), last, result, failed)
     result.keys.update(backward)
-    known = set(result.keys)
-    lost = set(indexed) if index_whole else set(indexed).union(result.lost)
-    result.lost = sorted(lost - known)
+    lost = set(indexed) if index_whole else {*indexed, *failed}
+    result.lost = sorted(lost - result.keys.keys())
     result.lost_keys = {rowid: indexed[rowid] for rowid in result.lost if rowid in indexed}
     result.keys = dict(sorted(result.keys.items()))
     return result
@@ -90,13 +86,40 @@ def ranges(numbers: Iterable[int]) -> str:
             parts[-1][1] = number
         else:
             parts.append([number, number])
-    return ", ".join(str(a) if a == b else f"{a}-{b}" for a, b in parts)
+    return ", ".join(str(first) if first == last else f"{first}-{last}" for first, last in parts)
+
+
+def _by_index(connection: sqlite3.Connection, table: Table, select: str) -> tuple[dict[int, Key], bool]:
+    """What the index says (both ends, up to the first bad page of each), and whether it could be read whole."""
+    if table.index is None:
+        return {}, False
+    source = f"{select} INDEXED BY {table.index}"
+    found = dict(_until_error(connection, source))
+    if not _fails(connection, f"SELECT count(*) FROM ({source} WHERE rowid > ?)", FIRST):
+        return found, True
+    found.update(_until_error(connection, f"{source} ORDER BY thread_id DESC, {table.ns} DESC, {table.id} DESC"))
+    return found, False
+
+
+def _probe(connection: sqlite3.Connection, query: str, start: int, last: int, result: Salvaged, failed: list[int]) -> int | None:
+    """Try row after row; the first one that can be read again, or None."""
+    for rowid in range(start, max(last, start) + PROBE_BEYOND):
+        try:
+            row = connection.execute(query, (rowid,)).fetchone()
+        except sqlite3.DatabaseError:
+            if rowid <= last:
+                failed.append(rowid)
+            continue
+        if row is not None:
+            result.keys[rowid] = _key(row)
+            return rowid
+    return None
 
 
 def _until_error(connection: sqlite3.Connection, query: str, *values: int) -> Iterator[tuple[int, Key]]:
     try:
         for row in connection.execute(query, values):
-            yield row[0], _key(row[1:])
+            yield row[0], _key(row)
     except sqlite3.DatabaseError:
         return
 
@@ -109,24 +132,5 @@ def _fails(connection: sqlite3.Connection, query: str, value: int) -> bool:
     return False
 
 
-def _one(connection: sqlite3.Connection, query: str, rowid: int) -> tuple[object, ...] | bool:
-    """The row; True where there is none, False where it cannot be read."""
-    try:
-        row: tuple[object, ...] | None = connection.execute(query, (rowid,)).fetchone()
-    except sqlite3.DatabaseError:
-        return False
-    return row if row is not None else True
-
-
 def _key(row: tuple[object, ...]) -> Key:
-    thread, ns, identity = (part if isinstance(part, str) else text_of(part) for part in row)
-    return thread, ns, identity
-
-
-def text_of(value: object) -> str:
-    """An id of any stored type as text: bytes that are not UTF-8 become lone surrogates, NULL becomes empty."""
-    if isinstance(value, str):
-        return value
-    if isinstance(value, bytes):
-        return value.decode("utf-8", "surrogateescape")
-    return "" if value is None else str(value)
+    return text_of(row[1]), text_of(row[2]), text_of(row[3])

@@ -5,15 +5,15 @@ depends on what lies beside the file at that moment:
 
     no `-wal`, or one without a commit   `immutable=1`: no lock, no side file. SQLite never notices a writer then, so the
                                          change token is compared afterwards, and a look that was overtaken is repeated.
-    `-wal` with its `-shm`               `mode=ro&readonly_shm=1`: a living writer's log is read under its own locks, one that
-                                         is at rest through a private index; the `-shm` is never created nor written.
-    `-wal` alone (a copied pair)         the lock-free VFS in exclusive mode, which needs no `-shm`.
+    `-wal` that somebody works with      `mode=ro&readonly_shm=1`: read under the writer's own locks; the `-shm` is not written.
+    `-wal` at rest                       the lock-free VFS in exclusive mode, which has its index in memory and needs no `-shm`.
     hot `-journal`                       a private copy, in which SQLite may roll back.
     shorter than its header says         `immutable=1` with the page count check off; the missing pages are missing rows.
 
 Two things decide the details. SQLite deletes a `-wal` without a commit when a lock-free connection closes, so that VFS is only
-used after a commit was found in the log. And POSIX drops all locks of a process on a file when *any* descriptor of it is
-closed, so this process has one look, or one write of its own, at a time (`turn`).
+used after a commit was found in the log. (A plain read of a log at rest would write its `-shm`; with a stale `-shm` SQLite
+tries for ten seconds.) And POSIX drops all locks of a process on a file when *any* descriptor of it is closed, so this process
+has one look, or one write of its own, at a time (`turn`).
 """
 
 from __future__ import annotations
@@ -21,53 +21,30 @@ from __future__ import annotations
 import contextlib
 import os
 import sqlite3
-import stat
-import struct
 import threading
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import Any, TypeVar
+from typing import TypeVar
 from urllib.parse import quote
 
 from studio.errors import OpenError
 from studio.model import Problem
 from studio.stores.private_copy import PrivateCopy
+from studio.stores.sniff import JOURNAL_MAGIC, Header, read_header, why
+from studio.stores.wal import has_commit, is_in_use
 
 T = TypeVar("T")
 
-MAGIC = b"SQLite format 3\x00"
-JOURNAL_MAGIC = b"\xd9\xd5\x05\xf9\x20\xa1\x63\xd7"
 LOCK_FREE_VFS = "win32-none" if os.name == "nt" else "unix-none"
 TRIES = 6
+BUSY_SECONDS = 0.7
+"""How long one try waits for a writer's lock."""
 RACY_SECONDS = 0.02
 """File times advance in steps of some milliseconds: two changes within one step look like one."""
-WAL_SCAN_BYTES = 2 << 20
-"""How far into a log a first commit is looked for; beyond that a private copy is the cheaper way."""
 
 Stamp = tuple[int, int, int] | None
 Token = tuple[Stamp, Stamp, Stamp]
-
-
-@dataclass(frozen=True, slots=True)
-class Header:
-    """The first 100 bytes of a database."""
-
-    page_size: int
-    wal: bool
-    """True when it was last written in write-ahead-log mode."""
-    pages: int
-    """Pages it should have; 0 where the header does not say."""
-    size: int
-    """Bytes that are there."""
-
-    @property
-    def full_size(self) -> int:
-        return self.pages * self.page_size
-
-    @property
-    def truncated(self) -> bool:
-        return self.size < self.full_size
 
 
 class _Moved(Exception):
@@ -127,7 +104,8 @@ class SqliteFile:
                 before = self.token()
                 try:
                     how = self._how(before, attempt)
-                    _wait_out_racy(before)
+                    if not how.guarded:
+                        _wait_out_racy(before)
                     result = self._look(how, read)
                 except sqlite3.DatabaseError as problem:
                     # while a writer is at work any error may be the writer's doing, so only an error at rest counts
@@ -154,29 +132,31 @@ class SqliteFile:
     # ---- how to open
 
     def _how(self, token: Token, attempt: int) -> _How:
-        main, wal, journal = token
+        _, wal, journal = token
         header = self._read_header()
         if journal is not None and journal[0] > 0 and _starts_with(self.path + "-journal", JOURNAL_MAGIC):
             # a running transaction of a living writer can be read past; a journal that was left behind cannot
-            if attempt < 3:
-                return _How("shared", f"{_uri(self.path)}?mode=ro", guarded=True, or_copy=True)
-            return self._private("journal-left", token, "A transaction was cut off; shown as it was before that transaction.")
+            if attempt < 3 and not header.wal:
+                return _How("shared", f"{_uri(self.path)}?mode=ro", guarded=True)
+            return self._private(token, Problem(
+                "journal-left", self.path + "-journal", "A transaction was cut off; the file is shown as it was before it."
+            ))
         if wal is not None and wal[0] > 0 and not self._ignore_wal:
-            if os.path.exists(self.path + "-shm"):
-                if attempt < 4:
-                    return _How("shared", f"{_uri(self.path)}?mode=ro&readonly_shm=1", guarded=True)
-                return self._private("", token, "")
             commit = self._has_commit(wal)
-            if commit:
-                return _How("alone", f"{_uri(self.path)}?mode=ro&vfs={LOCK_FREE_VFS}", exclusive=True, or_copy=True)
-            if commit is None:
-                return self._private("", token, "")
+            if commit is not False and attempt < 4 and is_in_use(self.path + "-shm"):
+                return _How("shared", f"{_uri(self.path)}?mode=ro&readonly_shm=1", guarded=True)
+            if commit and attempt < 4:
+                return _How("alone", f"{_uri(self.path)}?mode=ro&vfs={LOCK_FREE_VFS}", exclusive=True)
+            if commit is not False:
+                return self._private(token)
         elif attempt >= 3 and not header.wal:
-            return _How("shared", f"{_uri(self.path)}?mode=ro", guarded=True)  # a busy writer with a rollback journal: wait for it
+            # a busy writer with a rollback journal: take a lock, and wait for its
+            return _How("shared", f"{_uri(self.path)}?mode=ro", guarded=True)
         if header.truncated:
             self._problems["truncated"] = Problem(
                 "truncated", self.location,
-                f"The file has {header.size:,} bytes, its header says {header.full_size:,}: the rest is missing. What is there is shown.",
+                f"The file has {header.size:,} bytes and its header says {header.full_size:,}: the rest is missing. "
+                "What is there is shown.",
             )
         else:
             self._problems.pop("truncated", None)
@@ -184,13 +164,12 @@ class SqliteFile:
 
     def _look(self, how: _How, read: Callable[[sqlite3.Connection], T]) -> T:
         try:
-            connection = sqlite3.connect(how.uri, uri=True, timeout=2.0, isolation_level=None, check_same_thread=False)
+            connection = _connect(how)
         except sqlite3.OperationalError:
-            if how.or_copy:  # e.g. a build of SQLite without the lock-free VFS
-                how = self._private("", self.token(), "")
-                connection = sqlite3.connect(how.uri, uri=True, timeout=2.0, isolation_level=None, check_same_thread=False)
-            else:
+            if not how.exclusive:
                 raise
+            how = self._private(self.token())  # this build of SQLite has no lock-free VFS
+            connection = _connect(how)
         try:
             if how.exclusive:
                 connection.execute("PRAGMA locking_mode=EXCLUSIVE")
@@ -205,7 +184,7 @@ class SqliteFile:
         finally:
             connection.close()
 
-    def _private(self, slug: str, token: Token, message: str) -> _How:
+    def _private(self, token: Token, problem: Problem | None = None) -> _How:
         if self._copy is None or self._copy[0] != token:
             self._drop_copy()
             copy = PrivateCopy(self.path)
@@ -213,8 +192,8 @@ class SqliteFile:
                 copy.remove()
                 raise _Moved
             self._copy = (token, copy)
-        if slug:
-            self._problems[slug] = Problem(slug, self.location, message)
+        if problem is not None:
+            self._problems[problem.kind] = problem
         return _How("copy", f"{_uri(self._copy[1].path)}?mode=rw", guarded=True)
 
     def _drop_copy(self) -> None:
@@ -230,7 +209,7 @@ class SqliteFile:
 
     def _has_commit(self, wal: Stamp) -> bool | None:
         if self._commit is None or self._commit[0] != wal:
-            self._commit = (wal, wal_has_commit(self.path + "-wal"))
+            self._commit = (wal, has_commit(self.path + "-wal"))
         return self._commit[1]
 
 
@@ -242,117 +221,10 @@ class _How:
     """Locks or privacy make the snapshot consistent: no need to compare tokens."""
     exclusive: bool = False
     short: bool = False
-    or_copy: bool = False
 
 
-def read_header(path: str, shown: str = "") -> Header:
-    """The header of a database. Raises OpenError, in words, for whatever else lies at `path`; opens nothing but regular files."""
-    shown = shown or path
-    try:
-        status = os.stat(path)
-    except (FileNotFoundError, NotADirectoryError):
-        beside = [suffix for suffix in ("-wal", "-shm", "-journal") if os.path.exists(path + suffix)]
-        if beside:
-            raise OpenError(
-                f"There is no file {shown}, only its {' and '.join(beside)}.",
-                "The rows are lost without the database file itself; was it kept back by an ignore rule?", "missing",
-            ) from None
-        raise OpenError(f"There is no file {shown}.", "Check the path.", "missing") from None
-    except (OSError, ValueError) as error:
-        raise OpenError(f"{shown} cannot be read: {_words(error)}.", slug="unreadable") from error
-    if stat.S_ISDIR(status.st_mode):
-        raise OpenError(f"{shown} is a folder.", "Name the database file in it.", "folder")
-    if not stat.S_ISREG(status.st_mode):
-        raise OpenError(f"{shown} is not a regular file (a pipe, a device or a socket).", "Name a database file.", "not-a-file")
-    try:
-        with open(path, "rb") as file:
-            head = file.read(4096)
-            size = os.fstat(file.fileno()).st_size
-            if head and not head.strip(b"\0"):
-                blank = _all_zero(file)
-    except OSError as error:
-        raise OpenError(f"{shown} cannot be read: {_words(error)}.", slug="unreadable") from error
-    if not head:
-        beside_wal = _stamp(path + "-wal")
-        more = " Its -wal holds data that SQLite cannot use without it." if beside_wal and beside_wal[0] else ""
-        raise OpenError(f"{shown} is empty: it has zero bytes.{more}", "Look for another copy of it.", "empty")
-    if head[:16] != MAGIC:
-        if not head.strip(b"\0"):
-            what = "holds nothing but zero bytes" if blank else "has an empty header: its first bytes are all zero"
-            raise OpenError(
-                f"{shown} {what}; its content was lost (a full disk or an interrupted copy).", "Look for another copy of it.", "zero-filled"
-            )
-        hint = "Name a database that LangGraph's SqliteSaver has written."
-        if path.endswith(("-wal", "-shm", "-journal")):
-            hint = f"Name the database beside it: {shown.rsplit('-', 1)[0]}"
-        raise OpenError(f"{shown} is not a SQLite database: it looks like {guess(head)}.", hint, "not-a-database")
-    if len(head) < 100:
-        raise OpenError(f"{shown} ends inside its header: it has only {size} bytes.", "Look for another copy of it.", "not-a-database")
-    page_size = int.from_bytes(head[16:18], "big")
-    page_size = 65536 if page_size == 1 else page_size
-    says = head[24:28] == head[92:96]  # only then is the page count valid
-    return Header(page_size, head[18] == 2 or head[19] == 2, int.from_bytes(head[28:32], "big") if says else 0, size)
-
-
-def guess(head: bytes) -> str:
-    """What a file that is not a database looks like, in a few words."""
-    known = (
-        (b"\x37\x7f\x06", "a write-ahead log of SQLite"), (JOURNAL_MAGIC, "a rollback journal of SQLite"),
-        (b"\x1f\x8b", "a gzip archive"), (b"PK\x03\x04", "a zip archive"), (b"\x28\xb5\x2f\xfd", "a zstd archive"),
-        (b"PGDMP", "a PostgreSQL dump"), (b"version https://git-lfs", "a Git LFS pointer, not the file itself"),
-        (b"\x80\x04\x95", "a Python pickle"), (b"\x80\x05\x95", "a Python pickle"), (b"DUCK", "a DuckDB database"),
-        (b"%PDF", "a PDF"), (b"<!DOCTYPE", "a web page"), (b"<html", "a web page"),
-    )
-    for magic, words in known:
-        if head.startswith(magic):
-            return words
-    if head[8:12] == b"DUCK":
-        return "a DuckDB database"
-    text = head.lstrip(b"\xef\xbb\xbf \t\r\n")
-    if b"\0" not in head and sum(byte < 9 or 13 < byte < 32 for byte in head) == 0:
-        if text.startswith((b"{", b"[")):
-            return "JSON"
-        if b"CREATE TABLE" in head or b"INSERT INTO" in head or text.startswith(b"--"):
-            return "an SQL script"
-        return "text"
-    return "other binary data, or an encrypted database"
-
-
-def wal_has_commit(path: str) -> bool | None:
-    """Whether a `-wal` holds a valid commit; None when none was found within the first `WAL_SCAN_BYTES`."""
-    with open(path, "rb") as file:
-        head = file.read(32)
-        if len(head) < 32:
-            return False
-        magic, _version, page_size = struct.unpack(">III", head[:12])
-        if magic & 0xFFFFFFFE != 0x377F0682 or not 512 <= page_size <= 65536:
-            return False
-        order = ">" if magic & 1 else "<"
-        sums = _wal_sum(order, head[:24], (0, 0))
-        if sums != struct.unpack(">II", head[24:32]):
-            return False
-        read = 0
-        while read < WAL_SCAN_BYTES:
-            frame = file.read(24 + page_size)
-            if len(frame) < 24 + page_size or frame[8:16] != head[16:24]:
-                return False
-            sums = _wal_sum(order, frame[24:], _wal_sum(order, frame[:8], sums))
-            if sums != struct.unpack(">II", frame[16:24]):
-                return False
-            if frame[4:8] != b"\0\0\0\0":
-                return True
-            read += len(frame)
-    return None
-
-
-def _wal_sum(order: str, data: bytes, start: tuple[int, int]) -> tuple[int, int]:
-    """SQLite's running checksum over pairs of 32-bit words."""
-    first, second = start
-    words = struct.unpack(f"{order}{len(data) // 4}I", data)
-    for index in range(0, len(words), 2):
-        first = (first + words[index] + second) & 0xFFFFFFFF
-        second = (second + words[index + 1] + first) & 0xFFFFFFFF
-    return first, second
+def _connect(how: _How) -> sqlite3.Connection:
+    return sqlite3.connect(how.uri, uri=True, timeout=BUSY_SECONDS, isolation_level=None, check_same_thread=False)
 
 
 def _stamp(path: str) -> Stamp:
@@ -379,29 +251,15 @@ def _starts_with(path: str, magic: bytes) -> bool:
         return False
 
 
-def _all_zero(file: Any) -> bool:
-    for _ in range(256):  # the first 256 MB decide
-        block = file.read(1 << 20)
-        if not block:
-            return True
-        if block.strip(b"\0"):
-            return False
-    return True
-
-
 def _uri(path: str) -> str:
     return "file:" + quote(os.fsencode(path))
 
 
 def _is_passing(error: sqlite3.Error) -> bool:
     """Errors of locks and shared memory that another attempt may not meet."""
-    name = getattr(error, "sqlite_errorname", "")
-    return name.startswith(("SQLITE_BUSY", "SQLITE_LOCKED", "SQLITE_READONLY", "SQLITE_CANTOPEN", "SQLITE_PROTOCOL", "SQLITE_IOERR_SHORT"))
+    passing = ("SQLITE_BUSY", "SQLITE_LOCKED", "SQLITE_READONLY", "SQLITE_CANTOPEN", "SQLITE_PROTOCOL", "SQLITE_IOERR_SHORT")
+    return (getattr(error, "sqlite_errorname", "") or "").startswith(passing)
 
 
 def _words(error: Exception) -> str:
-    if isinstance(error, _Moved):
-        return "it keeps changing"
-    if isinstance(error, OSError) and error.strerror:
-        return error.strerror.lower()
-    return str(error) or type(error).__name__
+    return "it keeps changing" if isinstance(error, _Moved) else why(error)

@@ -1,0 +1,95 @@
+"""What is wrong with the rows of one file, and the way around it: a damaged table is read row by row."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Callable, Iterable
+from typing import TypeVar
+
+from studio.model import Address, Problem
+from studio.stores.layout import Table
+from studio.stores.rows import Row, lenient, only_damage
+from studio.stores.salvage import Salvaged, ranges, salvage
+
+T = TypeVar("T")
+
+
+class Damage:
+    """Remembers, for each state of the file, which tables are damaged and which of their rows can be read."""
+
+    def __init__(self, token: Callable[[], object]) -> None:
+        self._token = token
+        self._salvaged: dict[str, tuple[object, Salvaged]] = {}
+        self._problems: dict[tuple[str, str], Problem] = {}
+
+    def either(self, table: Table, by_query: Callable[[], T], row_by_row: Callable[[], T]) -> T:
+        """`by_query`, unless the table is known to be damaged or turns out to be: then `row_by_row`."""
+        if not self.is_damaged(table):
+            try:
+                return by_query()
+            except sqlite3.DatabaseError as error:
+                only_damage(error)
+        return row_by_row()
+
+    def is_damaged(self, table: Table) -> bool:
+        held = self._salvaged.get(table.plain_name)
+        return held is not None and held[0] == self._token()
+
+    def rows_of(self, connection: sqlite3.Connection, table: Table) -> Salvaged:
+        """The readable rows of a damaged table; the table is walked once."""
+        token = self._token()
+        held = self._salvaged.get(table.plain_name)
+        if held is None or held[0] != token:
+            factory, connection.text_factory = connection.text_factory, lenient
+            try:
+                held = (token, salvage(connection, table))
+            finally:
+                connection.text_factory = factory
+            self._salvaged[table.plain_name] = held
+            self._report_lost(table, held[1])
+        return held[1]
+
+    def _report_lost(self, table: Table, found: Salvaged) -> None:
+        where = f"table {table.plain_name}"
+        self._problems.pop(("damaged", where), None)
+        if found.lost:
+            threads = sorted({key[0] for key in found.lost_keys.values()})
+            of = f" (threads {', '.join(threads[:5])}{', …' if len(threads) > 5 else ''})" if threads else ""
+            more = "" if found.whole else " There may be more."
+            self.report("damaged", where, f"{len(found.lost)} rows cannot be read{of}: rows {ranges(found.lost)}.{more}")
+        elif not found.whole:
+            self.report("damaged", where, "A part of this table cannot be read; how many rows it held is not known.")
+
+    def rowids_at(self, connection: sqlite3.Connection, table: Table, address: Address) -> list[int]:
+        """Rows of a damaged table under one address."""
+        return self.rows_of(connection, table).at((address.thread_id, address.checkpoint_ns, address.checkpoint_id))
+
+    def row(self, connection: sqlite3.Connection, table: Table, columns: str, rowid: int) -> Row | None:
+        """One row; None, and a problem, where it cannot be read."""
+        try:
+            found: Row | None = connection.execute(f"SELECT {columns} FROM {table.name} WHERE rowid = ?", (rowid,)).fetchone()
+        except sqlite3.DatabaseError as error:
+            only_damage(error)
+            self.report("damaged", f"table {table.plain_name}, row {rowid}", "This row cannot be read whole.")
+            return None
+        return found
+
+    def report(self, kind: str, where: str, message: str) -> None:
+        self._problems[kind, where] = Problem(kind, where, message)
+
+    def replace(self, kind: str, prefix: str, problems: Iterable[Problem]) -> None:
+        """Put these in the place of those of one kind whose place begins with `prefix`."""
+        for key in [key for key in self._problems if key[0] == kind and key[1].startswith(prefix)]:
+            del self._problems[key]
+        for problem in problems:
+            self._problems[problem.kind, problem.where] = problem
+
+    def saved(self) -> dict[tuple[str, str], Problem]:
+        return dict(self._problems)
+
+    def restore(self, saved: dict[tuple[str, str], Problem]) -> None:
+        """Forget what was reported since `saved`: by a look at a file that was changing under it."""
+        self._problems = dict(saved)
+
+    def problems(self) -> list[Problem]:
+        return list(self._problems.values())

@@ -1,0 +1,266 @@
+"""Reading one connection: each method answers by one query, or row by row where the table is damaged."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+from studio.model import Address, Checkpoint, RawCheckpoint, WriteRow
+from studio.stores import rows
+from studio.stores.base import ThreadKeys
+from studio.stores.damage import Damage
+from studio.stores.headers import HEAD_BYTES, created_at, is_uuid6
+from studio.stores.layout import Layout, Table
+from studio.stores.outline import Outline
+
+PAGE_BYTES = 8 << 20
+"""Blobs that a page of a scan holds; one look of some milliseconds reads them."""
+
+
+class Queries:
+    """The queries of one look at a file. Made anew for each look; what was learned about damage outlives it."""
+
+    def __init__(self, connection: sqlite3.Connection, layout: Layout, damage: Damage) -> None:
+        self._connection = connection
+        self._layout = layout
+        self._damage = damage
+        self._table = layout.checkpoints
+
+    # ---- lists
+
+    def threads(self, last: object, size: int) -> tuple[list[ThreadKeys], object]:
+        """Up to `size` threads after the raw id `last` (None: from the first), and the raw id to go on from (None: the end)."""
+        return self._damage.either(
+            self._table,
+            lambda: self._threads_by_index(last, size),
+            lambda: _threads_of(self._damage.rows_of(self._connection, self._table).keys.values(), last, size),
+        )
+
+    def _threads_by_index(self, last: object, size: int) -> tuple[list[ThreadKeys], object]:
+        table = self._table
+        start, values = ("", []) if last is None else rows.compared("WHERE thread_id", last, self._layout.utf16, ">")
+        group = "thread_id" if table.ns == "''" else f"thread_id, {table.ns}"
+        columns = f"thread_id, {table.ns}, count(*), max({table.id})"
+        page: list[ThreadKeys] = []
+        current: object = None
+        namespaces: dict[str, tuple[int, str]] = {}
+        query = f"SELECT {columns} FROM {table.name} {start} GROUP BY {group} ORDER BY {group}"
+        for thread, ns, number, latest in self._connection.execute(query, values):
+            if namespaces and thread != current:
+                page.append(_thread_keys(rows.text_of(current), namespaces))
+                namespaces = {}
+                if len(page) == size:
+                    return page, current
+            current = thread
+            namespaces[rows.text_of(ns)] = (number, rows.text_of(latest))
+        if namespaces:
+            page.append(_thread_keys(rows.text_of(current), namespaces))
+        return page, None
+
+    def namespaces(self, thread_id: str) -> tuple[str, ...]:
+        def by_query() -> set[str]:
+            return {rows.text_of(ns) for (ns,) in self._in_thread(self._table, f"DISTINCT {self._table.ns}", thread_id)}
+
+        def row_by_row() -> set[str]:
+            known = self._damage.rows_of(self._connection, self._table).keys
+            return {ns for thread, ns, _ in known.values() if thread == thread_id}
+
+        return tuple(sorted(self._damage.either(self._table, by_query, row_by_row)))
+
+    def outline(self, thread_id: str) -> Outline | None:
+        """None where ids do not tell which checkpoints are the first and the last, and where the table is damaged."""
+        return self._damage.either(self._table, lambda: self._outline(thread_id), lambda: None)
+
+    def _outline(self, thread_id: str) -> Outline | None:
+        table = self._table
+        size = f"{rows.SIZE} + ifnull(length({table.or_null('metadata')}), 0)"
+        found = self._in_thread(table, f"{table.ns}, {table.id}, {self._layout.parent}, {size}", thread_id).fetchall()
+        links = [row[:3] for row in found]
+        if not links or not all(type(ns) is str and type(identity) is str and is_uuid6(identity) for ns, identity, _ in links):
+            return None
+        ends = (min(links, key=_link_id), max(links, key=_link_id))
+        times = [self._created_at(Address(thread_id, ns, identity)) for ns, identity, _ in ends]
+        return Outline(tuple(links), sum(row[3] or 0 for row in found), times[0], times[1])
+
+    def _created_at(self, address: Address) -> str | None:
+        row = self._at(self._table, f"substr(checkpoint, 1, {HEAD_BYTES})", address).fetchone()
+        return created_at(rows.bytes_of(row[0]), address.checkpoint_id)
+
+    def checkpoints(self, thread_id: str, after: int) -> list[tuple[int, Checkpoint]]:
+        def by_query() -> list[tuple[int, Checkpoint]]:
+            found = self._in_thread(self._table, rows.header_columns(self._layout), thread_id, after)
+            return sorted((rows.header(row) for row in found), key=cursor)
+
+        def row_by_row() -> list[tuple[int, Checkpoint]]:
+            rowids = self._damage.rows_of(self._connection, self._table).of_thread(thread_id, after)
+            return [rows.header(row) for rowid in rowids if (row := self._header_row(rowid)) is not None]
+
+        return self._damage.either(self._table, by_query, row_by_row)
+
+    def write_headers(self, thread_id: str, after: int = 0) -> list[tuple[int, WriteRow]]:
+        table = self._layout.writes
+        if table is None:
+            return []
+        columns = rows.write_columns(table)
+        same: dict[Any, Any] = {}
+
+        def by_query() -> list[tuple[int, WriteRow]]:
+            return [rows.write(row, same) for row in self._in_thread(table, columns, thread_id, after)]
+
+        def row_by_row() -> list[tuple[int, WriteRow]]:
+            rowids = self._damage.rows_of(self._connection, table).of_thread(thread_id, after)
+            return [rows.write(row, same) for rowid in rowids if (row := self._row(table, columns, rowid)) is not None]
+
+        return sorted(self._damage.either(table, by_query, row_by_row), key=cursor)
+
+    def rowids(self, thread_id: str) -> list[int]:
+        """Checkpoints of a thread, oldest first."""
+        return self._damage.either(
+            self._table,
+            lambda: sorted(rowid for (rowid,) in self._in_thread(self._table, "rowid", thread_id)),
+            lambda: self._damage.rows_of(self._connection, self._table).of_thread(thread_id),
+        )
+
+    def count(self) -> int:
+        return int(self._connection.execute(f"SELECT count(*) FROM {self._table.name}").fetchone()[0])
+
+    # ---- writes whose checkpoint is not there
+
+    def waiting(self, thread_id: str) -> list[tuple[Address, int]]:
+        """Checkpoints of a thread that only have writes, with their number."""
+        table, writes = self._table, self._layout.writes
+        if writes is None:
+            return []
+        where, values = rows.compared("w.thread_id", thread_id, self._layout.utf16)
+        ns, same_ns = ("''", "") if table.ns == "''" else ("w.checkpoint_ns", "AND c.checkpoint_ns = w.checkpoint_ns")
+        there = f"SELECT 1 FROM {table.name} c WHERE c.thread_id = w.thread_id {same_ns} AND c.{table.id} = w.{writes.id}"
+        query = f"SELECT {ns}, w.{writes.id}, count(*) FROM {writes.name} w WHERE {where} AND NOT EXISTS ({there}) GROUP BY 1, 2"
+        return [
+            (Address(thread_id, rows.text_of(space), rows.text_of(identity)), number)
+            for space, identity, number in self._connection.execute(query, values).fetchall()
+        ]
+
+    def leftover(self) -> list[tuple[str, int]]:
+        """Threads that have writes and no checkpoint, with their number; jumps from thread to thread in the index."""
+        table, writes = self._table, self._layout.writes
+        if writes is None:
+            return []
+        first = f"SELECT min(thread_id) FROM {writes.name}"
+        query = (
+            f"WITH RECURSIVE t(x) AS ({first} UNION ALL SELECT ({first} WHERE thread_id > x) FROM t WHERE x IS NOT NULL) "
+            f"SELECT x, (SELECT count(*) FROM {writes.name} WHERE thread_id = x) FROM t "
+            f"WHERE x IS NOT NULL AND NOT EXISTS (SELECT 1 FROM {table.name} c WHERE c.thread_id = x)"
+        )
+        return [(rows.text_of(thread), number) for thread, number in self._connection.execute(query)]
+
+    # ---- whole rows
+
+    def raw(self, address: Address) -> RawCheckpoint | None:
+        """Where a row repeats an address, the later one."""
+
+        def by_query() -> RawCheckpoint | None:
+            found = self._at(self._table, rows.raw_columns(self._layout), address).fetchall()
+            return rows.raw(found[-1]) if found else None
+
+        def row_by_row() -> RawCheckpoint | None:
+            rowids = self._damage.rowids_at(self._connection, self._table, address)
+            return next((row for rowid in reversed(rowids) if (row := self._raw_row(rowid)) is not None), None)
+
+        return self._damage.either(self._table, by_query, row_by_row)
+
+    def writes(self, address: Address) -> tuple[WriteRow, ...]:
+        table = self._layout.writes
+        if table is None:
+            return ()
+        columns = rows.write_columns(table, "value")
+        same: dict[Any, Any] = {}
+
+        def by_query() -> list[WriteRow]:
+            return [rows.write(row, same)[1] for row in self._at(table, columns, address)]
+
+        def row_by_row() -> list[WriteRow]:
+            found = []
+            for rowid in self._damage.rowids_at(self._connection, table, address):
+                row = self._row(table, columns, rowid) or self._row(table, rows.write_columns(table), rowid)
+                if row is not None:
+                    found.append(rows.write(row, same)[1])
+            return found
+
+        return tuple(sorted(self._damage.either(table, by_query, row_by_row), key=rows.write_order))
+
+    def raw_page(self, rowids: Sequence[int]) -> tuple[list[RawCheckpoint], int]:
+        """Rows until `PAGE_BYTES` are reached, and how many rowids were used up."""
+        found, size, done = [], 0, 0
+        while done < len(rowids) and size < PAGE_BYTES:
+            row = self._raw_row(rowids[done])
+            if row is not None:
+                found.append(row)
+                size += rows.raw_size(row)
+            done += 1
+        return found, done
+
+    def writes_page(self, rowids: Sequence[int]) -> tuple[list[WriteRow], int]:
+        """The same for rows of writes."""
+        table = self._layout.writes
+        found: list[WriteRow] = []
+        if table is None:
+            return found, len(rowids)
+        columns = rows.write_columns(table, "value")
+        same: dict[Any, Any] = {}
+        size = done = 0
+        while done < len(rowids) and size < PAGE_BYTES:
+            row = self._row(table, columns, rowids[done])
+            if row is not None:
+                found.append(rows.write(row, same)[1])
+                size += len(found[-1].value or b"")
+            done += 1
+        return found, done
+
+    # ---- one row, one statement
+
+    def _raw_row(self, rowid: int) -> RawCheckpoint | None:
+        row = self._row(self._table, rows.raw_columns(self._layout), rowid)
+        if row is None:
+            header = self._header_row(rowid)
+            row = (*header, None, b"") if header is not None else None  # its state is lost, its place in the tree is not
+        return rows.raw(row) if row is not None else None
+
+    def _header_row(self, rowid: int) -> rows.Row | None:
+        """A header; where the metadata behind a damaged blob cannot be read, what stands before it."""
+        row = self._row(self._table, rows.header_columns(self._layout), rowid)
+        return row if row is not None else self._row(self._table, rows.header_columns_before_blob(self._layout), rowid)
+
+    def _row(self, table: Table, columns: str, rowid: int) -> rows.Row | None:
+        return self._damage.row(self._connection, table, columns, rowid)
+
+    def _in_thread(self, table: Table, columns: str, thread_id: str, after: int = 0) -> sqlite3.Cursor:
+        where, values = rows.in_thread(thread_id, after, self._layout.utf16)
+        return self._connection.execute(f"SELECT {columns} FROM {table.name} {where}", values)
+
+    def _at(self, table: Table, columns: str, address: Address) -> sqlite3.Cursor:
+        where, values = rows.at(table, address, self._layout.utf16)
+        return self._connection.execute(f"SELECT {columns} FROM {table.name} {where}", values)
+
+
+def _threads_of(keys: Iterable[tuple[str, str, str]], last: object, size: int) -> tuple[list[ThreadKeys], object]:
+    threads: dict[str, dict[str, list[str]]] = {}
+    for thread, ns, identity in keys:
+        if last is None or thread > rows.text_of(last):
+            threads.setdefault(thread, {}).setdefault(ns, []).append(identity)
+    page = sorted(threads)[:size]
+    found = [_thread_keys(thread, {ns: (len(ids), max(ids)) for ns, ids in threads[thread].items()}) for thread in page]
+    return found, page[-1] if len(threads) > size else None
+
+
+def _thread_keys(thread_id: str, namespaces: dict[str, tuple[int, str]]) -> ThreadKeys:
+    latest = namespaces[""][1] if "" in namespaces else max(entry[1] for entry in namespaces.values())
+    return ThreadKeys(thread_id, tuple(sorted(namespaces)), sum(entry[0] for entry in namespaces.values()), latest)
+
+
+def _link_id(link: tuple[str, str, str | None]) -> str:
+    return link[1]
+
+
+def cursor(entry: tuple[int, Any]) -> int:
+    return entry[0]

@@ -1,0 +1,245 @@
+"""Reading changes no byte and no time, and leaves no file, whatever lies beside the database."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import sqlite3
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from studio.model import Address
+from studio.stores import open_store, private_copy
+from tests.factories import folder_snapshot
+from tests.stores.writers import left_behind, writer
+
+
+def read_all(path: Path) -> int:
+    """Use every reading method once; the number of checkpoints."""
+    store = open_store(str(path))
+    count = 0
+    for keys in list(store.threads()):
+        headers = store.checkpoints(keys.thread_id)
+        count += len(headers)
+        store.write_headers(keys.thread_id)
+        addresses = [header.address for _, header in headers]
+        assert len(store.raw(addresses)) == len(addresses)
+        store.writes(addresses)
+        assert len(list(store.scan(keys.thread_id))) == len(addresses)
+        list(store.scan_writes(keys.thread_id, ["notes"]))
+    assert len(list(store.scan())) == count
+    store.token()
+    store.problems()
+    store.close()
+    return count
+
+
+def alone(path: Path) -> int:
+    """What a plain reader sees in a copy of the file and its side files."""
+    copy = path.parent.parent / "copy"
+    shutil.copytree(path.parent, copy)
+    connection = sqlite3.connect(copy / path.name)
+    found: int = connection.execute("SELECT count(*) FROM checkpoints").fetchone()[0]
+    connection.close()
+    shutil.rmtree(copy)
+    return found
+
+
+@pytest.mark.parametrize("mode", ["wal", "delete", "truncate", "persist"])
+def test_a_file_at_rest_stays_as_it_is_in_every_journal_mode(shop: Path, mode: str) -> None:
+    connection = sqlite3.connect(shop)
+    connection.execute(f"PRAGMA journal_mode={mode}")
+    connection.execute("PRAGMA user_version=7")
+    connection.close()
+    before = folder_snapshot(shop.parent)
+    assert read_all(shop) == alone(shop)
+    assert folder_snapshot(shop.parent) == before
+
+
+def test_a_log_that_was_left_behind_is_read_and_stays(shop: Path) -> None:
+    left_behind(shop, "PRAGMA journal_mode=wal", "add new 1", "add new 2")
+    assert Path(f"{shop}-wal").stat().st_size > 0
+    before = folder_snapshot(shop.parent)
+    store = open_store(str(shop))
+    assert [header.checkpoint_id for _, header in store.checkpoints("new")] == ["1", "2"]
+    assert read_all(shop) == alone(shop)
+    assert folder_snapshot(shop.parent) == before
+
+
+def test_a_log_without_its_shared_memory_is_read_and_stays(shop: Path) -> None:
+    left_behind(shop, "PRAGMA journal_mode=wal", "add new 1")
+    os.unlink(f"{shop}-shm")
+    before = folder_snapshot(shop.parent)
+    assert read_all(shop) == alone(shop)
+    assert open_store(str(shop)).checkpoints("new")
+    assert folder_snapshot(shop.parent) == before
+
+
+@pytest.mark.parametrize("size", [0, 32, 200])
+@pytest.mark.parametrize("with_shm", [True, False])
+def test_a_log_without_a_commit_is_not_deleted(shop: Path, size: int, with_shm: bool) -> None:
+    left_behind(shop, "PRAGMA journal_mode=wal", "add new 1")
+    log = Path(f"{shop}-wal")
+    log.write_bytes(log.read_bytes()[:size])
+    if not with_shm:
+        os.unlink(f"{shop}-shm")
+    before = folder_snapshot(shop.parent)
+    assert read_all(shop) == alone(shop)
+    assert folder_snapshot(shop.parent) == before
+
+
+def test_a_log_that_is_no_log_is_not_deleted(shop: Path) -> None:
+    Path(f"{shop}-wal").write_bytes(b"not a log at all" * 100)
+    before = folder_snapshot(shop.parent)
+    assert read_all(shop) == alone(shop)
+    assert folder_snapshot(shop.parent) == before
+
+
+def test_rows_that_are_only_in_the_log_are_read(tmp_path: Path, shop: Path) -> None:
+    """How 12 % of the files in the wild are: the main file holds a header and nothing else."""
+    folder = tmp_path / "log"
+    folder.mkdir()
+    path = folder / "a.sqlite"
+    (schema,) = sqlite3.connect(shop).execute("SELECT sql FROM sqlite_master WHERE name = 'checkpoints'").fetchone()
+    left_behind(path, "PRAGMA journal_mode=wal", " ".join(schema.split()), "add a 1", "add a 2")
+    assert path.stat().st_size <= 4096
+    before = folder_snapshot(folder)
+    for remove_shm in (False, True):
+        if remove_shm:
+            os.unlink(f"{path}-shm")
+            del before["a.sqlite-shm"]
+        assert len(open_store(str(path)).checkpoints("a")) == 2
+        assert folder_snapshot(folder) == before
+
+
+def test_an_idle_writer_keeps_its_files_and_removes_them_at_its_end(shop: Path) -> None:
+    rows = alone(shop)
+    with writer(shop) as other:
+        other("PRAGMA journal_mode=wal")
+        other("add live 1")
+        before = folder_snapshot(shop.parent)
+        assert set(before) == {"shop.sqlite", "shop.sqlite-wal", "shop.sqlite-shm"}
+        store = open_store(str(shop))
+        assert len(store.checkpoints("live")) == 1
+        assert read_all(shop) == rows + 1
+        assert folder_snapshot(shop.parent) == before
+        other("add live 2")
+        assert [header.checkpoint_id for _, header in store.checkpoints("live", store.checkpoints("live")[0][0])] == ["2"]
+        other("close")
+        assert set(folder_snapshot(shop.parent)) == {"shop.sqlite"}
+        assert len(store.checkpoints("live")) == 2
+
+
+def test_between_looks_a_writer_can_empty_its_log(shop: Path) -> None:
+    with writer(shop) as other:
+        other("PRAGMA journal_mode=wal")
+        other("add live 1")
+        store = open_store(str(shop))
+        rows = store.scan()
+        next(rows)
+        other("PRAGMA wal_checkpoint(TRUNCATE)")
+        assert Path(f"{shop}-wal").stat().st_size == 0
+        assert store.checkpoints("live")
+        assert Path(f"{shop}-wal").stat().st_size == 0
+        other("add live 2")
+        assert len(store.checkpoints("live")) == 2
+
+
+def test_a_writer_in_the_middle_of_a_transaction_is_read_past(shop: Path) -> None:
+    before, rows = folder_snapshot(shop.parent), alone(shop)
+    with writer(shop) as other:
+        other("PRAGMA journal_mode=delete")
+        other("BEGIN IMMEDIATE")
+        other("add live 1")
+        assert Path(f"{shop}-journal").exists()
+        store = open_store(str(shop))
+        assert store.checkpoints("live") == []
+        assert read_all(shop) == rows
+        other("COMMIT")
+        assert len(store.checkpoints("live")) == 1
+    assert set(folder_snapshot(shop.parent)) == set(before)
+
+
+def test_a_cut_off_transaction_is_rolled_back_in_a_private_copy_only(
+    shop: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rows = alone(shop)
+    copies = tmp_path / "copies"
+    copies.mkdir()
+    monkeypatch.setattr(private_copy.tempfile, "tempdir", str(copies))
+    change = "UPDATE checkpoints SET metadata = zeroblob(20000)"
+    left_behind(shop, "PRAGMA journal_mode=delete", "PRAGMA cache_size=1", "BEGIN IMMEDIATE", change)
+    assert Path(f"{shop}-journal").stat().st_size > 0
+    before = folder_snapshot(shop.parent)
+    store = open_store(str(shop))
+    assert all(header.step is not None for _, header in store.checkpoints("done"))
+    assert [problem.kind for problem in store.problems()] == ["journal-left"]
+    assert folder_snapshot(shop.parent) == before
+    (folder,) = copies.iterdir()
+    assert folder.stat().st_mode & 0o777 == 0o700
+    store.close()
+    assert list(copies.iterdir()) == []
+    assert read_all(shop) == rows
+
+
+def test_copies_of_a_killed_process_are_swept(tmp_path: Path, shop: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(private_copy.tempfile, "tempdir", str(tmp_path))
+    kept = private_copy.PrivateCopy(str(shop))
+    stale = tmp_path / f"{private_copy.PREFIX}stale"
+    stale.mkdir()
+    (stale / "owner").touch()
+    (stale / "copy.sqlite").write_bytes(b"x")
+    monkeypatch.setattr(private_copy, "_swept", False)
+    private_copy.PrivateCopy(str(shop)).remove()
+    assert not stale.exists()
+    assert Path(kept.path).exists()
+    kept.remove()
+
+
+@pytest.mark.skipif(not hasattr(os, "getuid") or os.getuid() != 0, reason="only root can become someone else")
+@pytest.mark.parametrize("log", ["none", "with shm", "without shm"])
+def test_a_read_only_folder_is_no_obstacle(tmp_path: Path, shop: Path, log: str) -> None:
+    rows = alone(shop) + (log != "none")
+    if log != "none":
+        left_behind(shop, "PRAGMA journal_mode=wal", "add new 1")
+    if log == "without shm":
+        os.unlink(f"{shop}-shm")
+    for parent in shop.parents:
+        if parent.is_relative_to(tmp_path.parent.parent):
+            parent.chmod(0o755)
+    for file in shop.parent.iterdir():
+        file.chmod(0o444)
+    shop.parent.chmod(0o555)
+    before = folder_snapshot(shop.parent)
+    program = (
+        "import os, sys, studio.stores.sqlite as m; os.setgid(65534); os.setuid(65534); s = m.SqliteStore(sys.argv[1]);"
+        "print(sum(len(s.checkpoints(k.thread_id)) for k in s.threads()), [p.kind for p in s.problems()])"
+    )
+    done = subprocess.run([sys.executable, "-c", program, str(shop)], capture_output=True, text=True, check=False)
+    assert done.stdout.strip() == f"{rows} []", done.stderr
+    assert folder_snapshot(shop.parent) == before
+
+
+def test_the_token_changes_exactly_with_the_file(shop: Path) -> None:
+    store = open_store(str(shop))
+    token = store.token()
+    read_all(shop)
+    assert store.token() == token
+    with writer(shop) as other:
+        other("add live 1")
+        after = store.token()
+        assert after != token
+        assert store.token() == after
+    assert store.raw([Address("live", "", "1")])
+
+
+def test_rows_read_before_are_read_again_after_a_change(shop: Path) -> None:
+    store = open_store(str(shop))
+    address = store.checkpoints("done")[0][1].address
+    assert store.raw([address])[address].metadata
+    with writer(shop) as other:
+        other(f"UPDATE checkpoints SET metadata = x'7b7d' WHERE checkpoint_id = '{address.checkpoint_id}'")
+    assert store.raw([address])[address].metadata == b"{}"
