@@ -22,7 +22,8 @@ REFUSALS: dict[str, tuple[str, tuple[str, ...]]] = {
     "token": (
         "This page needs the link from your terminal",
         (
-            "Checkpoint Studio serves your threads to you alone: the link that it printed when it started holds a token, and this browser has none yet.",
+            "Checkpoint Studio serves your threads to you alone: the link that it printed when it started holds a token, "
+            "and this browser has none yet.",
             "Open that link again. If the terminal is gone, start the studio once more: studio web FILE.",
         ),
     ),
@@ -105,5 +106,5 @@ def create_app(
         title, lines = REFUSALS[slug]
         return templates.page("refusal.html", title=title, lines=lines)
 
-    app.add_middleware(Guard, token=app.token, cookie=f"studio-{port}", refusal=refusal, allow_hosts=tuple(allow_hosts))  # type: ignore[arg-type]
+    app.add_middleware(Guard, token=app.token, cookie=f"studio-{port}", refusal=refusal, allow_hosts=tuple(allow_hosts))
     return app

@@ -17,7 +17,9 @@ from studio.tree import CheckpointTree
 from studio.web.book import Book
 from studio.web.links import Place, encode
 from studio.web.views import changes as changes_view
-from studio.web.views import chat, chrome, detail, forks, runs, timeline
+from studio.web.views import chat, detail, forks, runs
+from studio.web.views import chrome as chrome_view
+from studio.web.views import timeline as timeline_view
 from studio.web.views import why as why_view
 from studio.web.views.values import Reveal
 
@@ -27,8 +29,8 @@ class Stage:
     """Everything that changes when the cursor moves: centre, right column and key line."""
 
     tab: str
-    head: chrome.Head
-    foot: chrome.Foot
+    head: chrome_view.Head
+    foot: chrome_view.Foot
     scrub_href: str
     cursor_dom: str
     index: int
@@ -54,11 +56,11 @@ class Stage:
 
 @dataclass(frozen=True, slots=True)
 class Workspace:
-    chrome: chrome.Chrome
-    timeline: timeline.Timeline
+    chrome: chrome_view.Chrome
+    timeline: timeline_view.Timeline
     stage: Stage
-    footer: tuple[chrome.Key, ...]
-    key_groups: tuple[tuple[str, tuple[chrome.Key, ...]], ...]
+    footer: tuple[chrome_view.Key, ...]
+    key_groups: tuple[tuple[str, tuple[chrome_view.Key, ...]], ...]
 
 
 class Desk:
@@ -147,17 +149,17 @@ class Desk:
     # ------------------------------------------------------------------ what the page draws
 
     def workspace(self, theme: str, *, stage: Stage | None = None, others: Sequence[tuple[str, str]] = ()) -> Workspace:
-        keys = chrome.keys()
+        keys = chrome_view.keys()
         groups = tuple(
             (group, tuple(key for key in keys if key.group == group)) for group in dict.fromkeys(key.group for key in keys)
         )
-        return Workspace(self.chrome(theme, others), self.timeline(), stage or self.stage(), chrome.footer_keys(), groups)
+        return Workspace(self.chrome(theme, others), self.timeline(), stage or self.stage(), chrome_view.footer_keys(), groups)
 
-    def chrome(self, theme: str, others: Sequence[tuple[str, str]] = ()) -> chrome.Chrome:
+    def chrome(self, theme: str, others: Sequence[tuple[str, str]] = ()) -> chrome_view.Chrome:
         file = gate.line(os.path.basename(self.session.location), 60)
         thread = gate.line(self.address.thread_id, 60) or "(empty name)"
         badge, title = badge_of(self.session)
-        return chrome.Chrome(
+        return chrome_view.Chrome(
             title=f"{gate.line(self.row.label, 40)} · {thread} · {file}",
             file=file,
             location=gate.line(self.session.location),
@@ -173,17 +175,17 @@ class Desk:
             theme=theme,
             next_theme="light" if theme == "dark" else "dark",
             here=self.place.url(),
-            keys=chrome.keys(),
-            footer=chrome.footer_keys(),
+            keys=chrome_view.keys(),
+            footer=chrome_view.footer_keys(),
             others=tuple(others),
         )
 
-    def timeline(self, visible: Iterable[int] = ()) -> timeline.Timeline:
-        return timeline.timeline(self.tree, self.place, tuple(visible))
+    def timeline(self, visible: Iterable[int] = ()) -> timeline_view.Timeline:
+        return timeline_view.timeline(self.tree, self.place, tuple(visible))
 
-    def chunk(self, start: int) -> tuple[timeline.Chunk, int]:
-        start = max(0, start - start % timeline.CHUNK)
-        return timeline.chunk(self.tree, self.place, min(start, max(0, len(self.tree) - 1))), timeline.lane_width(
+    def chunk(self, start: int) -> tuple[timeline_view.Chunk, int]:
+        start = max(0, start - start % timeline_view.CHUNK)
+        return timeline_view.chunk(self.tree, self.place, min(start, max(0, len(self.tree) - 1))), timeline_view.lane_width(
             self.tree.lane_count
         )
 
@@ -210,8 +212,8 @@ class Desk:
         current = run if run is not None else self.book.run_at(self.session, self.address)
         return Stage(
             tab=tab,
-            head=chrome.head(place, self.tree, self.row, self.state, self.because(), drawn.compared if drawn else ""),
-            foot=chrome.foot(place, self.tree),
+            head=chrome_view.head(place, self.tree, self.row, self.state, self.because(), drawn.compared if drawn else ""),
+            foot=chrome_view.foot(place, self.tree),
             scrub_href=place.to(path=None).url("step"),
             cursor_dom=f"cp-{index}",
             index=index,
@@ -275,9 +277,9 @@ class Desk:
             edit_href=self.place.url("edit"),
             edits=given.edits,
             hint="Choose a value in the middle to change it here, or run this point again as it is.",
-            goto_options=_quiet(lambda: self.session.goto_candidates(self.address)),
+            goto_options=forks.named(_quiet(lambda: self.session.goto_candidates(self.address))),
             goto=given.goto,
-            as_node_options=_quiet(lambda: self.session.as_node_candidates(self.address)),
+            as_node_options=forks.named(_quiet(lambda: self.session.as_node_candidates(self.address))),
             mode=given.mode,
             as_node=given.as_node,
             update=given.update,
@@ -285,6 +287,7 @@ class Desk:
             graph=given.graph,
             python=given.python,
             add_path=add,
+            add_label=gate.line(add, 60),
             promise=promise,
             open_more=given.is_special,
             questions=questions,

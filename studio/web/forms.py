@@ -12,6 +12,7 @@ from studio import tagged
 from studio.errors import PatchError, StudioError, UsageError
 from studio.model import Address, ForkRequest, GraphSpec, Patch, RunRequest, State
 from studio.web.desk import Desk, ForkInput
+from studio.web.links import opened
 from studio.web.views import forks
 
 MOST_EDITS = 50
@@ -52,13 +53,13 @@ def fork_form(desk: Desk, form: FormData, *, large: bool = False) -> ForkForm:
     edits, patch_set, unset, wrong = _edits(desk, form, act)
     act = act.split(":", 1)[0]
     if act == "add":
-        edits = _with_added(desk, edits, _one(form, "add_path"))
+        edits = _with_added(desk, edits, opened(_one(form, "add_path")))
     graph = chosen_graph(desk, form)
     shown = ForkInput(
         edits=tuple(edits),
-        goto=_one(form, "goto"),
+        goto=opened(_one(form, "goto")),
         mode="update" if _one(form, "mode") == "update" else "set",
-        as_node=_one(form, "as_node"),
+        as_node=opened(_one(form, "as_node")),
         update=_one(form, "update"),
         new_thread=_one(form, "new_thread"),
         graph=graph.graph or "",
@@ -76,7 +77,8 @@ def fork_form(desk: Desk, form: FormData, *, large: bool = False) -> ForkForm:
 
 
 def _edits(desk: Desk, form: FormData, act: str) -> tuple[list[forks.EditRow], dict[str, Any], list[str], bool]:
-    paths, texts, forms = _all(form, "path"), _all(form, "value"), _all(form, "kind")
+    paths = [opened(path) for path in _all(form, "path")]
+    texts, forms = _all(form, "value"), _all(form, "kind")
     removed = set(_all(form, "unset"))
     verb, _, target = act.partition(":")
     rows: list[forks.EditRow] = []
@@ -179,7 +181,7 @@ def _request(address: Address, shown: ForkInput, patch: Patch, graph: GraphSpec,
 def chosen_graph(desk: Desk, form: FormData) -> GraphSpec:
     """The graph and interpreter that the form names; a choice is remembered for this file."""
     kept = desk.book.graph(desk.place.file)
-    graph = _one(form, "graph_choice").strip() or _one(form, "graph").strip()
+    graph = opened(_one(form, "graph_choice")).strip() or _one(form, "graph").strip()
     spec = GraphSpec(graph or kept.graph, _one(form, "python").strip() or kept.python)
     if spec != kept:
         desk.book.choose_graph(desk.place.file, spec)

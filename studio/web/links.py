@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
-from urllib.parse import parse_qsl, quote, urlencode
+from urllib.parse import parse_qsl, quote, unquote, urlencode
 
 from studio.model import Address
 
@@ -61,6 +61,16 @@ class Place:
 def encode(pairs: Iterable[tuple[str, str]]) -> str:
     """A query string that keeps every stored name, lone surrogates included."""
     return urlencode(list(pairs), errors="surrogatepass", quote_via=quote, safe="/:")
+
+
+def sealed(name: str) -> str:
+    """A stored name for a hidden field or an option: percent-encoded, so that no stored byte stands in the page."""
+    return quote(name, safe="/ ", errors="surrogatepass")
+
+
+def opened(text: str) -> str:
+    """The name that `sealed` made this of."""
+    return unquote(text, errors="surrogatepass")
 
 
 def decode(query: bytes) -> dict[str, str]:

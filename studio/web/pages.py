@@ -17,7 +17,7 @@ from studio.web import events
 from studio.web.book import Book
 from studio.web.desk import Desk, badge_of
 from studio.web.forms import query_flags
-from studio.web.links import Place, decode, place_of
+from studio.web.links import Place, decode, opened, place_of
 from studio.web.render import Pages
 from studio.web.replies import go, html, partial, plain, target, theme
 from studio.web.views import detail, forks, runs, threads
@@ -109,9 +109,10 @@ def router(book: Book, pages: Pages, stopping: Callable[[], bool]) -> APIRouter:
         session = book.session(file)
         session.refresh()
         query = decode(request.scope["query_string"])
-        place = Place(file, query.get("thread"))
+        selected = query.get("thread") or opened(query.get("in", ""))
+        place = Place(file, selected or None)
         found = threads.thread_list(place, os.path.basename(session.location), session.threads(), query.get("q", ""))
-        context = {"list": found, "selected": query.get("thread") or "", "drawer": partial(request)}
+        context = {"list": found, "selected": selected, "drawer": partial(request)}
         if partial(request):
             return html(pages.block("threads.html", "rows" if target(request) == "thread-rows" else "list", **context))
         badge, title = badge_of(session)
@@ -125,7 +126,7 @@ def router(book: Book, pages: Pages, stopping: Callable[[], bool]) -> APIRouter:
     def search(request: Request, file: str) -> Response:
         session = book.session(file)
         query = decode(request.scope["query_string"])
-        text, thread = query.get("q", "").strip()[:500], query.get("thread") or None
+        text, thread = query.get("q", "").strip()[:500], opened(query["in"]) if query.get("in") else None
         place = Place(file, thread)
         hits: list[Hit] = list(islice(session.search(text, thread, limit=2 * MOST_HITS), 2 * MOST_HITS)) if text else []
         here = [hit for hit in hits if hit.address.thread_id == thread][:MOST_HITS]

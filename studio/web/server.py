@@ -26,8 +26,8 @@ def serve(
 ) -> None:
     """Serve until interrupted. Prints the link, flushed, once the server answers.
 
-    `port` 0 takes any free one. `at` is the path and query to open, as `studio web … --at` gets it. Raises UsageError when the port
-    is taken.
+    `port` 0 takes any free one. `at` is the path and query to open, as `studio web … --at` gets it. Raises UsageError
+    when the port is taken.
     """
     listener = _listen(port)
     port = listener.getsockname()[1]

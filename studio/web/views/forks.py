@@ -97,7 +97,7 @@ class Promise:
     plan_hint: str
     plan_waits: bool = False
     """The plan needs the user's graph, and looking loads no code: it is made when a person asks."""
-    graphs: tuple[str, ...] = ()
+    graphs: tuple[tuple[str, str], ...] = ()
     """Graphs to choose from."""
     confirm: bool = False
     """The run was asked for, but the plan has something that a person must agree to first."""
@@ -113,9 +113,10 @@ class ForkBox:
     edit_href: str
     edits: tuple[EditRow, ...]
     hint: str
-    goto_options: tuple[str, ...]
+    goto_options: tuple[tuple[str, str], ...]
+    """(raw name, words) of the nodes to go on with."""
     goto: str
-    as_node_options: tuple[str, ...]
+    as_node_options: tuple[tuple[str, str], ...]
     mode: str
     """`set` or `update`."""
     as_node: str
@@ -125,6 +126,7 @@ class ForkBox:
     python: str
     add_path: str
     """Path that the button adds to the form; empty when it is there."""
+    add_label: str
     promise: Promise | None
     open_more: bool
     questions: tuple[AnswerRow, ...]
@@ -141,6 +143,11 @@ class AnswerRow:
     question: str
     text: str = ""
     error: str = ""
+
+
+def named(names: Iterable[str]) -> tuple[tuple[str, str], ...]:
+    """Names for a list to choose from: (raw, as shown)."""
+    return tuple((name, gate.line(name, 80)) for name in names)
 
 
 def edit_row(
@@ -216,7 +223,7 @@ def promise(
         plan_error=gate.line(wrong.message, 400) if wrong else "",
         plan_hint=gate.line(wrong.hint, 300) if wrong else "",
         plan_waits=planned.waits,
-        graphs=tuple(wrong.candidates) if wrong and wrong.slug in ("several-graphs", "no-graph") else (),
+        graphs=named(wrong.candidates) if wrong and wrong.slug in ("several-graphs", "no-graph") else (),
         confirm=confirm,
         edited=edited,
     )

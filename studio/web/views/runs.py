@@ -3,22 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
-from studio.model import Address, Comparison, RunEvent
+from studio.model import Address, Change, Comparison, RunEvent
 from studio.render import gate, labels, secrets
 from studio.runs import Run
 from studio.session import Session
 from studio.tree import CheckpointTree
 from studio.web.links import Place
 from studio.web.views.changes import Group, _groups, question_text
+from studio.web.views.chat import message_channels
 from studio.web.views.forks import AnswerRow
 from studio.web.views.timeline import badges
-from studio.web.views.values import NOTHING, Line, last_key, shown
+from studio.web.views.values import NOTHING, Line, Shown, last_key, shown
 
 MOST_LOG = 400
 MOST_STEPS = 200
+MOST_LINES = 3
 WORDS = {
     "running": ("Running", "run"),
     "done": ("Done", "ok"),
@@ -31,7 +33,7 @@ WORDS = {
 @dataclass(frozen=True, slots=True)
 class LogLine:
     kind: str
-    """`step`, `log`, `err`, `note`."""
+    """`step`, `out`, `err`, `note`."""
     text: str
     at: str
 
@@ -136,7 +138,7 @@ def _line(event: RunEvent) -> LogLine | None:
             return LogLine("note", "checkpoint" + (f" of step {step}" if isinstance(step, int) else " saved"), "")
         case "log":
             stream = str(data.get("stream") or data.get("level") or "")
-            return LogLine("err" if stream in ("stderr", "ERROR", "CRITICAL") else "log", text("text", "message", "line"), stream)
+            return LogLine("err" if stream in ("stderr", "ERROR", "CRITICAL") else "out", text("text", "message", "line"), stream)
         case "error":
             return LogLine("err", text("message", "error", "text"), "")
         case "end":
@@ -231,9 +233,9 @@ def branches(session: Session, tree: CheckpointTree, place: Place) -> Branches:
         left = left_line[shared - 1 :]  # a fork stands beside its origin
     pairs = []
     for index in range(min(MOST_STEPS, max(len(left), len(right)))):
-        one = _cell(session, tree, place, left[index]) if index < len(left) else None
-        two = _cell(session, tree, place, right[index]) if index < len(right) else None
-        pairs.append(Pair(one, two, one is None or two is None or (one.title, one.lines) != (two.title, two.lines)))
+        pairs.append(
+            _pair(session, tree, place, left[index] if index < len(left) else None, right[index] if index < len(right) else None)
+        )
     ends = session.compare(right_leaf, left_leaf)
     plain = Comparison(ends.before, ends.after, tuple(_anonymous(ends)), ends.problems)
     options = tuple(
@@ -257,9 +259,8 @@ def branches(session: Session, tree: CheckpointTree, place: Place) -> Branches:
     )
 
 
-def _anonymous(ends: Comparison) -> Sequence[Any]:
-    from dataclasses import replace
-
+def _anonymous(ends: Comparison) -> Sequence[Change]:
+    """Changes without authors, so that they make one group."""
     return [replace(change, authors=()) for change in ends.changes]
 
 
@@ -269,19 +270,47 @@ def _branch_title(tree: CheckpointTree, leaf: Address) -> str:
     return f"{word} #{row.number}"
 
 
-def _cell(session: Session, tree: CheckpointTree, place: Place, address: Address) -> Cell:
-    row = tree.row(address)
-    changed = [change for change in session.compare(address).changes if change.op != "remove"]
-    scalars = [change for change in changed if not isinstance(change.after, (list, dict))] or changed
-    lines = tuple(
-        Line(gate.line(change.path, 60), shown(change.after, last_key(change.path), path=change.path, width=72))
-        for change in scalars[:3]
+def _pair(session: Session, tree: CheckpointTree, place: Place, left: Address | None, right: Address | None) -> Pair:
+    """Two steps of the same distance from where the branches part, each with its side of what differs between them."""
+    if left is None or right is None:
+        return Pair(_alone(session, tree, place, left), _alone(session, tree, place, right), True)
+    talk = set(message_channels(session.state(right)))
+    differing = sorted(session.compare(right, left).changes, key=lambda change: change.channel in talk)  # values before words
+    cells = []
+    for address, is_left in ((left, True), (right, False)):
+        lines = tuple(_side(change, is_left) for change in differing[:MOST_LINES])
+        cells.append(_cell(tree, place, address, lines, max(0, len(differing) - MOST_LINES)))
+    return Pair(cells[0], cells[1], bool(differing))
+
+
+def _side(change: Change, is_left: bool) -> Line:
+    value, missing = (change.before, change.op == "add") if is_left else (change.after, change.op == "remove")
+    return Line(
+        gate.line(change.path, 60),
+        Shown("not there", "null") if missing else shown(value, last_key(change.path), path=change.path, width=72),
     )
+
+
+def _alone(session: Session, tree: CheckpointTree, place: Place, address: Address | None) -> Cell | None:
+    if address is None:
+        return None
+    changed = [change for change in session.compare(address, session.base_of(address)).changes if change.op != "remove"]
+    talk = set(message_channels(session.state(address)))
+    changed.sort(key=lambda change: change.channel in talk)
+    lines = tuple(
+        Line(gate.line(one.path, 60), shown(one.after, last_key(one.path), path=one.path, width=72))
+        for one in changed[:MOST_LINES]
+    )
+    return _cell(tree, place, address, lines, max(0, len(changed) - MOST_LINES))
+
+
+def _cell(tree: CheckpointTree, place: Place, address: Address, lines: tuple[Line, ...], more: int) -> Cell:
+    row = tree.row(address)
     return Cell(
         href=place.at_address(address, tab="changes", path=None, base=None, base_ns=None).url(),
         number=row.number,
         title=gate.line(row.label, 60),
         badges=badges(row),
         lines=lines,
-        more=max(0, len(changed) - len(lines)),
+        more=more,
     )

@@ -50,7 +50,7 @@ class Why:
 
 def why(session: Session, tree: CheckpointTree, place: Place, path: str, value: Value, exists: bool) -> Why:
     """The chain behind the value at `path` in the checkpoint of `place`."""
-    summary = preview.summary(value, 60, key=(tagged.split_path(path) or [None])[-1]) if exists else "not there"
+    summary = preview.summary(value, 60, key=last_key(path)) if exists else "not there"
     try:
         steps, note = _chain(session, tree, place, path, value)
     except StudioError as error:
