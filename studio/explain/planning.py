@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
 from studio.explain.blob import Blob
 from studio.explain.cache import Bounded
@@ -45,7 +46,18 @@ class Planner:
             return from_rows_alone(blob, mine, context), [], False
         plans, known = self.plan(blob, mine)
         tasks, others = join_tasks(blob, plans, mine, context)
-        return tasks, others, known
+        return [self._answered(blob, task) for task in tasks], others, known
+
+    def _answered(self, blob: Blob, task: Task) -> Task:
+        """A question that came up from a subgraph has its answer there."""
+        if not task.subgraph_ns or not any(one.answered and one.answer is None for one in task.interrupts):
+            return task
+        known = self._threads.answers(blob.address.thread_id)
+        asked = [
+            replace(one, answer=known.get(one.id or "")) if one.answered and one.answer is None else one
+            for one in task.interrupts
+        ]
+        return replace(task, interrupts=tuple(asked))
 
     def _starter(self, blob: Blob, plan: Planned, mine: Mapping[str, TaskRows]) -> Planned:
         """The first task of a thread: `__start__` of a graph, or an entrypoint, whose name its rows or later checkpoints tell."""

@@ -10,10 +10,13 @@ from collections.abc import Callable, Hashable, Iterable
 from typing import TypeVar
 
 from studio.explain.cache import Bounded
+from studio.explain.channels import INTERRUPT, RESUME
 from studio.explain.ids import static_ns
+from studio.explain.interrupts import questions
 from studio.explain.learn import EMPTY, learn_others, learn_thread, widened
+from studio.explain.rows import group
 from studio.explain.schedule import Learned
-from studio.model import Address, Checkpoint
+from studio.model import Address, Checkpoint, Value, WriteRow
 from studio.stores.base import Store
 
 T = TypeVar("T")
@@ -57,6 +60,24 @@ class Threads:
         return self._once(
             ("channels", thread_id), lambda: frozenset(row.channel for _, row in self.store.write_headers(thread_id)) | {""}
         )
+
+    def answers(self, thread_id: str) -> dict[str, Value]:
+        """Question id -> answer, of all questions of a thread whose own task holds the answer."""
+
+        def make() -> dict[str, Value]:
+            rows: dict[tuple[str, str], list[WriteRow]] = {}
+            for row in self.store.scan_writes(thread_id, [INTERRUPT, RESUME]):
+                rows.setdefault((row.checkpoint_ns, row.checkpoint_id), []).append(row)
+            found: dict[str, Value] = {}
+            for group_rows in rows.values():
+                for task in group(group_rows).values():
+                    answers = task.resumes()
+                    for question in questions(task, None, []) if answers else ():
+                        if question.id is not None:
+                            found[question.id] = answers[-1]
+            return found
+
+        return self._once(("answers", thread_id), make)
 
     def subgraphs(self, thread_id: str) -> dict[str, tuple[str, ...]]:
         """The namespaces that subgraphs ran in, by what calls them: a task's id, or its whole namespace where the subgraph has

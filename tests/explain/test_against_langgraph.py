@@ -166,6 +166,19 @@ def test_subgraphs_three_levels_deep(path: Path) -> None:
                 assert_same(explainer, "t", ns, snapshot, EMPTY)
 
 
+def test_the_answer_to_a_question_from_below_is_shown_at_every_level(path: Path) -> None:
+    graph = nested()
+    run(path, graph, {"topic": "tea"})
+    with saver_at(path) as saver:
+        compiled = graph.compile(checkpointer=saver)
+        question = compiled.get_state(config("t")).interrupts[0]
+        compiled.invoke(Command(resume={question.id: "yes"}), config("t"))
+    with explained(path) as explainer:
+        states = explainer.states(explainer.store.scan("t"))
+        asked = [one for state in states for part in state.tasks for one in part.interrupts]
+    assert [(one.id, one.answered, one.answer) for one in asked] == [(question.id, True, "yes")] * 3
+
+
 def test_a_subgraph_with_its_own_memory_belongs_to_each_run_of_its_node(path: Path) -> None:
     memory = chain("remember").compile(checkpointer=True)
     graph = chain("a", "memory", memory=memory)
