@@ -32,23 +32,35 @@ EXACT = 1 << 53
 """Integers beyond this lose digits in readers that know only doubles."""
 
 
-def to_tagged(value: Value, *, mask: Mask | None = None, limit: int | None = None, key: str | None = None) -> Tagged_JSON:
+def to_tagged(
+    value: Value,
+    *,
+    mask: Mask | None = None,
+    limit: int | None = None,
+    key: str | None = None,
+    cache: dict[Any, Tagged_JSON] | None = None,
+) -> Tagged_JSON:
     """A value as tagged JSON.
 
     `mask(key, value)` gives the reason why a value must not be shown, or None; the key is the name it stands under (of the value
     itself: `key`). `limit` is the longest text (characters) or collection (entries) that is given whole; longer ones become
-    `{"$cut": {"size", "head"}}`.
+    `{"$cut": {"size", "head"}}`. `cache` keeps the documents of stored objects between calls with the same `mask` and `limit`;
+    documents then share parts and must not be changed.
     """
     root: list[Any] = [None]
     stack: list[tuple[Any, str | None, Any, Any]] = [(value, key, root, 0)]
     while stack:
         item, name, target, slot = stack.pop()
-        if mask is not None:
-            reason = mask(name, item)
-            if reason is not None:
-                target[slot] = _masked(item, reason)
+        known = None
+        if cache is not None and isinstance(item, Tagged) and item.raw is not None:
+            known = (name, item.code, item.raw)
+            if known in cache:
+                target[slot] = cache[known]
                 continue
-        target[slot] = _one(item, name, stack, limit)
+        reason = mask(name, item) if mask is not None else None
+        target[slot] = _one(item, name, stack, limit) if reason is None else _masked(item, reason)
+        if cache is not None and known is not None:
+            cache[known] = target[slot]
     return root[0]
 
 

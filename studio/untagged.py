@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import binascii
 import re
+from collections import Counter
 from collections.abc import Callable
 from typing import Any
 
@@ -217,17 +218,21 @@ def match_items(doc: list[Any], stored: list[Any] | None) -> list[Any]:
     """
     if not stored:
         return [MISSING] * len(doc)
-    by_id = {name: item for item in reversed(stored) if (name := item_id(item)) is not None}
+    names = [item_id(item) for item in stored]
+    counts = Counter(names)
+    by_id = {name: item for name, item in zip(names, stored, strict=True) if name is not None and counts[name] == 1}
+    unnamed = [item for item, name in zip(stored, names, strict=True) if name is None]
     out: list[Any] = []
-    unnamed = [item for item in stored if item_id(item) is None]
     for at, item in enumerate(doc):
         name = _doc_id(item)
-        if name is not None and name in by_id:
-            out.append(by_id[name])
-        elif len(doc) == len(stored) and (name is None or item_id(stored[at]) is None):
+        if len(doc) == len(stored) and name == names[at]:
             out.append(stored[at])
+        elif name is not None and name in by_id:
+            out.append(by_id[name])
+        elif name is None and _has_placeholder(item):
+            out.append(_like(item, unnamed))
         else:
-            out.append(_like(item, unnamed) if name is None and _has_placeholder(item) else MISSING)
+            out.append(MISSING)
     return out
 
 

@@ -122,6 +122,20 @@ def test_masked_values_stand_for_the_stored_ones() -> None:
     assert changed["x"] == [{"api_key": "3"}, {"new": True}]
 
 
+def test_items_under_one_id_keep_their_own_secrets() -> None:
+    stored = [{"id": "a", "key": "first"}, {"id": "a", "key": "second"}]
+    assert from_tagged([{"id": "a", "key": {"$masked": "x"}}, {"id": "a", "key": {"$masked": "x"}}], stored) == stored
+    with pytest.raises(PatchError):
+        from_tagged([{"id": "a", "key": {"$masked": "x"}}], stored)
+
+
+def test_a_wrapped_secret_keeps_its_type_around_the_mask() -> None:
+    secret = Tagged.of_payload(0, ["pydantic.types", "SecretStr", "hunter2"])
+    doc = to_tagged({"login": secret}, mask=lambda key, value: "a SecretStr" if isinstance(value, Tagged) else None)
+    assert doc == {"login": {"$type": "pydantic.types.SecretStr", "$ext": 0, "args": [{"$masked": "a SecretStr"}]}}
+    assert from_tagged(doc, {"login": secret})["login"] is secret
+
+
 def test_a_placeholder_for_nothing_is_refused_with_its_place() -> None:
     with pytest.raises(PatchError, match="/a/0"):
         from_tagged({"a": [{"$masked": "secret"}]}, {"a": []})

@@ -30,6 +30,9 @@ from studio.value import decode, decode_metadata
 
 Doc = dict[str, Any]
 
+OBJECTS_KEPT = 5_000
+"""Converted objects remembered within one call."""
+
 
 class Documents:
     """Makes documents, with secrets masked unless they are asked for."""
@@ -37,9 +40,14 @@ class Documents:
     def __init__(self, show_secrets: bool) -> None:
         self.show_secrets = show_secrets
         self._clean: set[bytes] = set()
+        self._objects: dict[Any, Any] = {}
 
     def value(self, value: Value, key: str | None = None) -> Any:
-        return to_tagged(value, mask=None if self.show_secrets else secrets.reason, key=key)
+        """A value as tagged JSON; stored objects that many checkpoints carry are converted once."""
+        if len(self._objects) > OBJECTS_KEPT:
+            self._objects.clear()
+            self._clean.clear()
+        return to_tagged(value, mask=None if self.show_secrets else secrets.reason, key=key, cache=self._objects)
 
     def values(self, values: Mapping[str, Value]) -> Doc:
         return {name: self.value(value, name) for name, value in values.items()}
