@@ -33,10 +33,10 @@ def compare(session: Session, after: Address, before: Address | None = None, *, 
                     f"#{tree.number(after)} is no fork with a known origin", "leave --origin out to compare with the parent"
                 )
         else:
-            before = tree.parent(after)
+            before = tree.stored_parent(after)
     base = session.state(before) if before is not None else None
     changes = diff(base.values if base is not None else None, state.values)
-    parent = tree.parent(after)
+    parent = tree.stored_parent(after)
     if before == parent:
         named: Sequence[Change] = session.explainer.with_authors(base, state, changes)
     elif before is not None and tree.origin(after) == before:
