@@ -160,7 +160,10 @@ class Operation:
         except running.Failure as error:
             ended = failed(error.kind, str(error), **error.more)
         except loading.LoadError as error:
-            ended = failed("load", str(error), traceback=error.detail)
+            spec = self.request["graph"]
+            where = spec.get("file") or spec["module"]
+            message = str(error) if where in str(error) else f"{where}:{spec['attr']}: {error}"
+            ended = failed("load", message, traceback=error.detail)
         except types.BlockedTypes as error:
             ended = failed("types", str(error), types=error.names)
         except BaseException as error:

@@ -274,6 +274,7 @@ def failure(error: Mapping[str, Any], graph: GraphFound) -> RunError:
     kind, message = error.get("kind", "run"), error.get("message", "")
     hint = error.get("hint") or {
         "load": _last_line(error.get("traceback", "")),
+        "run": _last_line(error.get("traceback", "")),
         "types": "look at the plan; with --trust-types these types are imported",
         "died": _last_line(error.get("traceback", "")),
     }.get(kind, "")
