@@ -11,7 +11,6 @@ from studio.errors import UsageError
 from studio.model import Author, Change, Comparison
 from studio.render import labels, secrets
 from studio.render.gate import line
-from studio.render.preview import summary
 from studio.render.words import word_diff
 from studio.session import Session
 
@@ -61,7 +60,7 @@ def change_lines(change: Change, out: Out) -> list[str]:
         return [f"{out.paint(sign, colour)} {path}  from {line(change.from_path or '', 120)}{who}"]
 
     def shown(value: object) -> str:
-        return summary(value, room, key=key, show_secrets=out.show_secrets)
+        return out.brief(value, room, key)
 
     if change.op in ("add", "remove"):
         return [

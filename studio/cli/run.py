@@ -13,7 +13,6 @@ from studio.errors import RunError, UsageError
 from studio.model import RunEvent, RunPlan, RunRequest
 from studio.render import secrets
 from studio.render.gate import line
-from studio.render.preview import summary
 from studio.session import Session
 
 EXIT = {"done": 0, "paused": 4, "failed": 1, "cancelled": 130}
@@ -173,7 +172,7 @@ def _end_text(data: dict[str, Any], out: Out) -> str:
         lines[0] += out.paint(f"  head {line(str(head.get('checkpoint_id')))}", "dim")
     for one in data.get("interrupts") or ():
         if isinstance(one, dict):
-            lines.append(out.paint(f"  asks {summary(one.get('value'), 300)}  id {line(str(one.get('id')))}", "yellow"))
+            lines.append(out.paint(f"  asks {out.brief(one.get('value'), 300)}  id {line(str(one.get('id')))}", "yellow"))
     error = data.get("error")
     if isinstance(error, dict):
         lines.append(

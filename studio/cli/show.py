@@ -12,7 +12,6 @@ from studio.cli.out import Out
 from studio.model import Address, State, Task, Value
 from studio.render import labels, secrets
 from studio.render.gate import clean, line
-from studio.render.preview import MASK, summary
 from studio.session import Session
 from studio.tagged import get
 
@@ -113,7 +112,7 @@ def _values(values: Any, title: str, state: State | None, out: Out) -> None:
             rebuilt or "", ""
         )
         items = f"{len(value):,} × " if isinstance(value, list) and len(value) > 3 else ""
-        shown = summary(value, max(40, out.width - width - 6), key=name, show_secrets=out.show_secrets)
+        shown = out.brief(value, max(40, out.width - width - 6), name)
         out.say(f"  {out.paint(line(name).ljust(width), 'cyan')}  {out.paint(items, 'dim')}{shown}{out.paint(note, 'yellow')}")
 
 
@@ -123,20 +122,13 @@ def _task(task: Task, out: Out) -> None:
     if task.triggers:
         out.say(out.paint("    ran because of " + ", ".join(line(one.channel) for one in task.triggers), "dim"))
     if task.arg is not None:
-        out.say(f"    argument {summary(task.arg, 100, show_secrets=out.show_secrets)}")
+        out.say(f"    argument {out.brief(task.arg, 100)}")
     for write in task.writes:
-        out.say(
-            f"    wrote {line(write.channel)} = {summary(write.value, 100, key=write.channel, show_secrets=out.show_secrets)}"
-        )
+        out.say(f"    wrote {line(write.channel)} = {out.brief(write.value, 100, write.channel)}")
     if task.error:
         text = task.error if out.show_secrets else secrets.mask_text(task.error)
         out.say(out.paint(f"    error {line(text, 400)}", "red"))
     for one in task.interrupts:
-        out.say(
-            out.paint(f"    asks {summary(one.value, 200, show_secrets=out.show_secrets)}  id {line(one.id or 'none')}", "yellow")
-        )
+        out.say(out.paint(f"    asks {out.brief(one.value, 200)}  id {line(one.id or 'none')}", "yellow"))
         if one.answered:
-            out.say(f"    answered {summary(one.answer, 200, show_secrets=out.show_secrets)}")
-
-
-__all__ = ["MASK", "pretty", "run"]
+            out.say(f"    answered {out.brief(one.answer, 200)}")

@@ -1,0 +1,214 @@
+"""fork, run and scratch: what they print, where they write, how they end."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.cli.conftest import Studio
+from tests.factories import folder_snapshot
+
+GRAPH = '''
+"""The shop graph as a user's project."""
+import os, time
+from tests.factories import shop_builder
+
+builder = shop_builder()
+
+
+def slow():
+    found = shop_builder()
+    def sleep(state):
+        print("sleeping", flush=True)
+        time.sleep(120)
+    found.add_node("sleep", sleep)
+    found.add_edge("publish", "sleep")
+    return found
+'''
+
+
+@pytest.fixture
+def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A folder with `langgraph.json`, which is the working folder; its graph is the one that made the shop file."""
+    folder = tmp_path / "project"
+    folder.mkdir()
+    (folder / "shop_graph.py").write_text(GRAPH)
+    (folder / "langgraph.json").write_text(
+        json.dumps({"graphs": {"shop": "./shop_graph.py:builder", "slow": "./shop_graph.py:slow"}})
+    )
+    monkeypatch.chdir(folder)
+    monkeypatch.setenv("PYTHONPATH", str(Path(__file__).resolve().parents[2]))
+    return folder
+
+
+def approve_row(studio: Studio, shop: Path, thread: str = "done") -> dict[str, Any]:
+    rows = studio("tree", shop, "--thread", thread, "--json").doc["rows"]
+    return next(row for row in rows if {node["name"] for node in row["nodes"]} == {"grade"})
+
+
+def test_a_fork_is_verified_and_leaves_the_file_alone(studio: Studio, shop: Path) -> None:
+    before = folder_snapshot(shop.parent)
+    row = approve_row(studio, shop)
+    doc = studio("fork", shop, row["number"], "--thread", "done", "--set", "/price=39.0", "--unset", "/notes/0", "--json").doc
+    assert (doc["recipe"], doc["verified"], doc["next"], doc["surprises"]) == ("set", True, ["approve"], [])
+    assert doc["forked_from"]["checkpoint_id"] == row["checkpoint_id"]
+    assert folder_snapshot(shop.parent) == before
+    shown = studio("show", shop, doc["checkpoint_id"], "--thread", "done", "--json").doc
+    assert shown["values"]["price"] == 39.0
+    assert shown["checkpoint"]["origin"] == "scratch"
+    changes = studio("diff", shop, "s1", "--thread", "done", "--origin", "--json").doc["changes"]
+    assert sorted(change["path"] for change in changes) == ["/notes/0", "/price"]
+    text = studio("tree", shop, "--thread", "done").out
+    assert "#s1" in text
+
+
+def test_a_fork_is_told_in_words(studio: Studio, shop: Path) -> None:
+    found = studio("fork", shop, approve_row(studio, shop)["number"], "--thread", "done", "--set", '/item="a=b"')
+    assert found.code == 0
+    assert "→ #s1" in found.out
+    assert "approve" in found.out
+    assert "read back and equal" in found.out
+
+
+def test_a_patch_file_sets_and_unsets(studio: Studio, shop: Path, tmp_path: Path) -> None:
+    patch = tmp_path / "patch.json"
+    patch.write_text(json.dumps({"set": {"/price": 1.5}, "unset": ["/item"]}))
+    doc = studio("fork", shop, "head", "--thread", "done", "--patch", patch, "--json").doc
+    values = studio("show", shop, doc["checkpoint_id"], "--thread", "done", "--json").doc["values"]
+    assert values["price"] == 1.5
+    assert "item" not in values
+
+
+def test_goto_and_a_new_thread(studio: Studio, shop: Path) -> None:
+    doc = studio("fork", shop, "head", "--thread", "done", "--goto", "publish", "--new-thread", "again", "--json").doc
+    assert doc["thread_id"] == "again"
+    assert doc["next"] == ["publish"]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "words"),
+    [
+        (["--set", "/price=cheap"], 2, "no JSON"),
+        (["--set", "price=1"], 2, "begin with /"),
+        (["--set", "/price"], 2, "no value"),
+        (["--unset", "/nothing/here"], 1, "/nothing"),
+        (["--patch", "missing.json"], 2, "missing.json"),
+        (["--goto", "nowhere"], 1, "nowhere"),
+        (["--as-node", "web", "--update", "{}", "--set", "/price=1"], 2, "--as-node"),
+        (["--set", "/price=1", "--in-place"], 2, "--in-place"),
+    ],
+)
+def test_a_fork_that_makes_no_sense_is_refused(studio: Studio, shop: Path, arguments: list[str], code: int, words: str) -> None:
+    before = folder_snapshot(shop.parent)
+    found = studio("fork", shop, "head", "--thread", "done", *arguments)
+    assert found.code == code
+    assert words in found.err
+    assert "Traceback" not in found.err
+    assert folder_snapshot(shop.parent) == before
+
+
+def test_in_place_adds_rows_to_the_file_itself(studio: Studio, shop: Path) -> None:
+    doc = studio("fork", shop, "head", "--thread", "done", "--set", "/price=2.0", "--in-place", "--yes", "--json").doc
+    assert doc["stored_in"] == str(shop)
+    assert doc["checkpoint_id"] in {
+        row["checkpoint_id"] for row in studio("tree", shop, "--thread", "done", "--json").doc["rows"]
+    }
+
+
+def test_a_run_streams_its_events_and_stops_at_the_question(studio: Studio, shop: Path, project: Path) -> None:
+    number = approve_row(studio, shop)["number"]
+    studio("fork", shop, number, "--thread", "done", "--set", "/price=39.0")
+    found = studio("run", shop, "s1", "--thread", "done", "--graph", "shop", "--json")
+    assert found.code == 4, found.err
+    lines = found.lines
+    assert lines[0]["event"] == "plan"
+    assert lines[0]["runs"] == ["approve"]
+    end = lines[-1]
+    assert (end["event"], end["status"]) == ("end", "paused")
+    assert end["interrupts"][0]["value"] == {"question": "sell kettle for 39.0?"}
+    answered = studio("run", shop, end["head"]["checkpoint_id"], "--thread", "done", "--graph", "shop", "--resume", '"yes"')
+    assert answered.code == 0, answered.err
+    assert "publish" in answered.out
+    rows = studio("tree", shop, "--thread", "done", "--json").doc["rows"]
+    last = studio("show", shop, rows[-1]["checkpoint_id"], "--thread", "done", "--json").doc["values"]
+    assert last["messages"][-1]["fields"]["content"] == "kettle costs 39.0"
+
+
+def test_a_dry_run_only_prints_the_plan(studio: Studio, shop: Path, project: Path) -> None:
+    before = folder_snapshot(shop.parent)
+    found = studio("run", shop, approve_row(studio, shop)["number"], "--thread", "done", "--graph", "shop", "--dry-run")
+    assert found.code == 0
+    assert "approve" in found.out
+    assert "shop_graph.py" in found.out
+    assert folder_snapshot(shop.parent) == before
+
+
+def test_several_graphs_and_no_name_is_a_question(studio: Studio, shop: Path, project: Path) -> None:
+    found = studio("run", shop, "head", "--thread", "paused", "--resume", '"yes"')
+    assert found.code == 2
+    assert "shop" in found.err
+    assert "slow" in found.err
+
+
+def test_bad_json_arguments_say_how_to_write_them(studio: Studio, shop: Path, project: Path) -> None:
+    found = studio("run", shop, "head", "--thread", "paused", "--graph", "shop", "--resume", "yes")
+    assert found.code == 2
+    assert "double quotes" in found.err
+
+
+def test_ctrl_c_cancels_the_run_and_ends_its_processes(studio: Studio, shop: Path, project: Path) -> None:
+    command = [
+        sys.executable,
+        "-m",
+        "studio",
+        "run",
+        str(shop),
+        "head",
+        "--thread",
+        "paused",
+        "--graph",
+        "slow",
+        "--resume",
+        '"yes"',
+        "--json",
+    ]
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=dict(os.environ))
+    assert process.stdout is not None
+    seen = ""
+    for text in process.stdout:
+        seen += text
+        if "sleeping" in text:
+            process.send_signal(signal.SIGINT)
+            break
+    start = time.monotonic()
+    rest, _ = process.communicate(timeout=30)
+    assert time.monotonic() - start < 20
+    assert process.returncode == 130
+    end = json.loads((seen + rest).splitlines()[-1])
+    assert (end["event"], end["status"]) == ("end", "cancelled")
+
+
+def test_scratch_files_are_listed_and_removed(studio: Studio, shop: Path) -> None:
+    assert studio("scratch", "ls").out == "no forks are kept\n"
+    studio("fork", shop, "head", "--thread", "done", "--set", "/price=2.0")
+    path = studio("scratch", "path", shop).out.strip()
+    assert os.path.exists(path)
+    assert studio("scratch", "ls", "--json").doc["files"][0]["forks"] == 1
+    assert studio("scratch", "rm", shop).code == 2
+    assert studio("scratch", "rm", shop, "--yes").code == 0
+    assert not os.path.exists(path)
+
+
+def test_a_given_scratch_file_holds_the_forks(studio: Studio, shop: Path, tmp_path: Path) -> None:
+    scratch = tmp_path / "mine.sqlite"
+    doc = studio("fork", shop, "head", "--thread", "done", "--set", "/price=2.0", "--scratch", scratch, "--json").doc
+    assert doc["stored_in"] == str(scratch)
+    assert studio("show", scratch, doc["checkpoint_id"], "--json").doc["values"]["price"] == 2.0

@@ -1,0 +1,60 @@
+"""The command line as a process: lean, streaming, and quiet when its reader leaves."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+HEAVY = (
+    "textual",
+    "fastapi",
+    "starlette",
+    "uvicorn",
+    "jinja2",
+    "langgraph",
+    "langchain_core",
+    "pydantic",
+    "sqlite_utils",
+    "numpy",
+    "click",
+)
+
+
+@pytest.mark.parametrize(
+    "call",
+    [["ls"], ["tree", "--thread", "done"], ["show", "head", "--thread", "done"], ["diff", "2", "--thread", "done"], ["export"]],
+)
+def test_reading_commands_start_without_what_they_do_not_need(shop: Path, call: list[str]) -> None:
+    code = f"""
+import sys
+from studio.cli import main
+assert main({[call[0], str(shop), *call[1:]]!r}) == 0
+heavy = sorted({{name.split(".")[0] for name in sys.modules}} & set({HEAVY!r}))
+assert not heavy, heavy
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+
+
+def test_python_m_studio_is_the_same_program(shop: Path) -> None:
+    done = subprocess.run([sys.executable, "-m", "studio", "ls", str(shop)], capture_output=True, text=True, check=True)
+    assert "what is the price" in done.stdout
+    assert done.stderr == ""
+
+
+def test_a_reader_that_leaves_early_is_no_error(shop: Path) -> None:
+    command = f"{sys.executable} -m studio export {shop} | head -c 10"
+    done = subprocess.run(command, shell=True, capture_output=True, text=True, check=False)
+    assert done.stderr == ""
+
+
+def test_a_terminal_without_unicode_gets_escapes(shop: Path) -> None:
+    env = {**os.environ, "PYTHONIOENCODING": "ascii"}
+    done = subprocess.run(
+        [sys.executable, "-m", "studio", "tree", str(shop), "--thread", "forked"], capture_output=True, env=env, check=True
+    )
+    assert done.stdout.isascii()

@@ -1,0 +1,263 @@
+"""ls, tree, show, diff, search and export: the contract's shapes, and texts for people."""
+
+from __future__ import annotations
+
+import sqlite3
+from pathlib import Path
+
+import ormsgpack
+import pytest
+from langchain_core.messages import HumanMessage
+
+from tests.cli.conftest import Studio
+from tests.factories import config, folder_snapshot, saver_at, shop_builder
+
+HEADER = {
+    "thread_id",
+    "checkpoint_ns",
+    "checkpoint_id",
+    "parent_checkpoint_id",
+    "step",
+    "source",
+    "created_at",
+    "size_bytes",
+    "origin",
+}
+
+
+def test_ls_tells_every_thread_with_its_live_status(studio: Studio, shop: Path) -> None:
+    found = studio("ls", shop, "--json")
+    assert found.code == 0
+    doc = found.doc
+    assert (doc["location"], doc["kind"], doc["problems"]) == (str(shop), "sqlite", [])
+    threads = {thread["thread_id"]: thread for thread in doc["threads"]}
+    assert {name: thread["status"] for name, thread in threads.items()} == {
+        "done": "done", "paused": "paused", "failed": "failed", "forked": "done",
+    }  # fmt: skip
+    assert threads["done"]["first_text"] == "what is the price of the kettle?"
+    assert len(threads["forked"]["heads"]) == 3
+    text = studio("ls", shop).out
+    assert "what is the price" in text
+    assert "3 branches" in text
+
+
+def test_looking_changes_nothing(studio: Studio, shop: Path) -> None:
+    before = folder_snapshot(shop.parent)
+    for call in (["ls"], ["tree", "--thread", "done"], ["show", "head", "--thread", "done"], ["export"], ["search", "kettle"]):
+        command, *rest = call
+        assert studio(command, shop, *rest).code == 0
+    assert folder_snapshot(shop.parent) == before
+
+
+def test_tree_rows_agree_with_the_history_of_langgraph(studio: Studio, shop: Path, tmp_path: Path) -> None:
+    rows = studio("tree", shop, "--thread", "forked", "--json").doc["rows"]
+    assert set(rows[0]) >= HEADER | {"number", "lane", "origin_checkpoint_id", "nodes", "next", "status", "is_head", "channels"}
+    copy = tmp_path / "copy.sqlite"
+    copy.write_bytes(shop.read_bytes())
+    with saver_at(copy) as saver:
+        graph = shop_builder().compile(checkpointer=saver)
+        history = {one.config["configurable"]["checkpoint_id"]: one for one in graph.get_state_history(config("forked"))}
+    assert {row["checkpoint_id"] for row in rows} == set(history)
+    for row in rows:
+        stored = history[row["checkpoint_id"]]
+        assert (
+            row["parent_checkpoint_id"]
+            == (stored.parent_config or {"configurable": {"checkpoint_id": None}})["configurable"]["checkpoint_id"]
+        )
+        assert (row["source"], row["step"]) == (stored.metadata["source"], stored.metadata["step"])
+        document = studio("show", shop, row["checkpoint_id"], "--thread", "forked", "--json").doc
+        assert sorted(document["next"]) == sorted(stored.next)
+        assert sorted(task["name"] for task in document["tasks"]) == sorted(task.name for task in stored.tasks)
+        assert len(document["values"].get("messages", [])) == len(stored.values.get("messages", []))
+
+
+def test_tree_draws_branches_and_names_what_ran(studio: Studio, shop: Path) -> None:
+    text = studio("tree", shop, "--thread", "forked").out
+    assert "─╮" in text
+    assert "look_up" in text
+    assert "HEAD" in text
+    some = studio("tree", shop, "--thread", "forked", "--limit", 3).out
+    assert "earlier" in some
+    around = studio("tree", shop, "--thread", "forked", "--limit", 3, "--around", "2", "--json").doc
+    assert [row["number"] for row in around["rows"]] == ["1", "2", "3"]
+
+
+def test_show_tells_state_tasks_and_the_open_question(studio: Studio, shop: Path) -> None:
+    doc = studio("show", shop, "head", "--thread", "paused", "--json").doc
+    assert doc["next"] == ["approve"]
+    assert doc["tasks"][0]["status"] == "paused"
+    assert doc["tasks"][0]["interrupts"][0]["value"] == {"question": "sell kettle for 49.9?"}
+    assert doc["values"]["price"] == 49.9
+    assert doc["values"]["messages"][0]["$type"] == "langchain_core.messages.human.HumanMessage"
+    text = studio("show", shop, "head", "--thread", "paused").out
+    assert "sell kettle for 49.9?" in text
+    failed = studio("show", shop, "head", "--thread", "failed", "--json").doc
+    assert "the docs are down" in str([task["error"] for task in failed["tasks"]])
+
+
+def test_show_prints_one_value(studio: Studio, shop: Path) -> None:
+    assert (
+        studio("show", shop, "head", "--thread", "done", "--path", "/messages/0/content").out
+        == "what is the price of the kettle?\n"
+    )
+    doc = studio("show", shop, "head", "--thread", "done", "--path", "/price", "--json").doc
+    assert (doc["path"], doc["value"]) == ("/price", 49.9)
+    raw = studio("show", shop, "head", "--thread", "done", "--raw", "--json").doc
+    assert raw["type"] == "msgpack"
+    assert raw["record"]["v"] == 4
+    missing = studio("show", shop, "head", "--thread", "done", "--path", "/nope")
+    assert missing.code == 3
+    assert missing.err.splitlines()[0] == "studio: there is no /nope"
+
+
+def test_diff_names_the_authors(studio: Studio, shop: Path) -> None:
+    rows = studio("tree", shop, "--thread", "done", "--json").doc["rows"]
+    row = next(row for row in rows if {node["name"] for node in row["nodes"]} == {"web", "docs"})
+    doc = studio("diff", shop, row["number"], "--thread", "done", "--json").doc
+    authors = {change["path"]: {author["node"] for author in change["authors"]} for change in doc["changes"]}
+    assert authors["/price"] == {"web"}
+    assert doc["after"]["checkpoint_id"] == row["checkpoint_id"]
+    text = studio("diff", shop, "#" + row["number"], "--thread", "done").out
+    assert "/price" in text
+    assert "by web" in text
+    assert studio("diff", shop, row["number"], "--thread", "done", "--exit-code").code == 1
+    assert studio("diff", shop, row["number"], row["number"], "--thread", "done", "--exit-code").code == 0
+
+
+def test_search_finds_the_first_occurrence(studio: Studio, shop: Path) -> None:
+    hits = studio("search", shop, "price of the kettle", "--thread", "done", "--json").doc["hits"]
+    assert hits[0]["path"] == "/messages/0/content"
+    assert studio("search", shop, "no such text").out == "nothing found\n"
+
+
+def test_export_is_one_line_per_checkpoint_each_after_its_parent(studio: Studio, shop: Path) -> None:
+    lines = studio("export", shop).lines
+    with sqlite3.connect(shop) as connection:
+        assert len(lines) == connection.execute("SELECT count(*) FROM checkpoints").fetchone()[0]
+    seen = set()
+    for line in lines:
+        header = line["checkpoint"]
+        parent = header["parent_checkpoint_id"]
+        assert parent is None or (header["thread_id"], parent) in seen
+        seen.add((header["thread_id"], header["checkpoint_id"]))
+        assert "changes" in line
+    assert all("values" not in line for line in studio("export", shop, "--values", "none").lines)
+    assert sum("values" in line for line in studio("export", shop, "--values", "heads", "--thread", "forked").lines) == 3
+    changed = studio("export", shop, "--values", "changed", "--thread", "done").lines
+    assert all(
+        set(line["values"]) == {change["path"].split("/")[1] for change in line["changes"] if change["op"] != "remove"}
+        for line in changed
+    )
+
+
+def test_secrets_are_masked_unless_asked_for(studio: Studio, tmp_path: Path) -> None:
+    path = tmp_path / "secrets.sqlite"
+    with saver_at(path) as saver:
+        graph = shop_builder().compile(checkpointer=saver)
+        graph.invoke(
+            {"messages": [HumanMessage("my key is sk-live-abcdefghijklmnop1234", id="1")]},
+            {"configurable": {"thread_id": "s", "api_key": "hunter2hunter2"}},
+        )
+    for call in (["ls"], ["ls", "--json"], ["export"], ["show", "head"], ["diff", "1"], ["search", "my key"], ["tree"]):
+        command, *rest = call
+        shown = studio(command, path, *rest).out
+        assert "sk-live" not in shown, call
+        assert "hunter2" not in shown, call
+    assert "sk-live" in studio("export", path, "--show-secrets").out
+
+
+def test_hostile_text_reaches_no_terminal(studio: Studio, tmp_path: Path) -> None:
+    path = tmp_path / "hostile.sqlite"
+    with saver_at(path) as saver:
+        graph = shop_builder().compile(checkpointer=saver)
+        graph.invoke(
+            {"messages": [HumanMessage("\x1b[2J\u202eevil\x9b\x07", id="\x1b]0;x")], "item": "a\x00b"}, config("t\x1b[31m")
+        )
+    for call in (
+        ["ls"],
+        ["tree"],
+        ["show", "head"],
+        ["show", "head", "--path", "/item"],
+        ["diff", "3"],
+        ["export"],
+        ["search", "evil"],
+    ):
+        command, *rest = call
+        found = studio(command, path, *rest)
+        assert found.code == 0
+        assert not any(bad in found.out + found.err for bad in "\x1b\u202e\x9b\x07\x00")
+    missing = studio("show", path, "\x1b[31m")
+    assert missing.code == 3
+    assert "\x1b" not in missing.err
+
+
+def test_a_value_of_a_thousand_levels_is_shown_and_exported(studio: Studio, tmp_path: Path) -> None:
+    path = tmp_path / "deep.sqlite"
+    with saver_at(path) as saver:
+        shop_builder().compile(checkpointer=saver).invoke({"messages": [HumanMessage("x", id="1")]}, config("t"))
+    with sqlite3.connect(path) as connection:
+        key, blob = connection.execute("SELECT checkpoint_id, checkpoint FROM checkpoints ORDER BY checkpoint_id DESC").fetchone()
+        record = ormsgpack.unpackb(blob, ext_hook=ormsgpack.Ext)
+        record["channel_values"]["item"] = "@"
+        deep = ormsgpack.packb(record).replace(b"\xa1@", b"\x91" * 5000 + b"\x01")
+        connection.execute("UPDATE checkpoints SET checkpoint = ? WHERE checkpoint_id = ?", (deep, key))
+    assert studio("show", path, "head").code == 0
+    found = studio("export", path)
+    assert found.code == 0
+    assert "[" * 5000 in found.out
+
+
+@pytest.mark.parametrize(
+    ("call", "code", "words"),
+    [
+        (["ls", "missing.sqlite"], 3, "missing.sqlite"),
+        (["ls"], 2, "LOCATION"),
+        (["tree", "SHOP"], 2, "--thread"),
+        (["tree", "SHOP", "--thread", "nobody"], 3, "nobody"),
+        (["show", "SHOP", "zzzz", "--thread", "done"], 3, "zzzz"),
+        (["tree", "SHOP", "--thread", "done", "--limit", "0"], 2, "--limit"),
+        (["show", "SHOP", "head", "--frobnicate"], 2, "--frobnicate"),
+        (["diff", "SHOP", "1", "2", "--origin", "--thread", "done"], 2, "--origin"),
+        (["SHOP"], 2, "terminal"),
+    ],
+)
+def test_errors_are_one_line_with_a_hint_and_an_exit_code(
+    studio: Studio, shop: Path, call: list[str], code: int, words: str
+) -> None:
+    found = studio(*(str(shop) if word == "SHOP" else word for word in call))
+    assert found.code == code
+    first, *rest = found.err.splitlines()
+    assert first.startswith("studio: ")
+    assert words in first
+    assert rest[-1].startswith("hint: ") or rest
+    assert "Traceback" not in found.err
+    assert found.out == ""
+
+
+def test_debug_shows_the_traceback(studio: Studio, shop: Path) -> None:
+    assert "Traceback" in studio("show", shop, "zzzz", "--thread", "done", "--debug").err
+
+
+def test_a_thread_can_be_named_by_a_json_string(studio: Studio, tmp_path: Path) -> None:
+    path = tmp_path / "nul.sqlite"
+    with saver_at(path) as saver:
+        shop_builder().compile(checkpointer=saver).invoke({"messages": []}, config("a\x01b"))
+        shop_builder().compile(checkpointer=saver).invoke({"messages": []}, config("other"))
+    assert studio("tree", path, "--thread", '"a\\u0001b"', "--json").doc["thread_id"] == "a\x01b"
+
+
+def test_colour_only_where_it_is_wanted(studio: Studio, shop: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert "\x1b" not in studio("ls", shop).out
+    monkeypatch.setenv("FORCE_COLOR", "1")
+    assert "\x1b[" in studio("ls", shop).out
+    monkeypatch.setenv("NO_COLOR", "1")
+    assert "\x1b" not in studio("ls", shop).out
+
+
+def test_help_and_version(studio: Studio) -> None:
+    assert studio("--version").out.startswith("studio ")
+    text = studio("--help").out
+    assert all(
+        name in text for name in ("ls", "tree", "show", "diff", "search", "export", "fork", "run", "web", "demo", "scratch")
+    )
+    assert "--set" in studio("fork", "--help").out
