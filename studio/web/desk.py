@@ -262,9 +262,11 @@ class Desk:
     # ------------------------------------------------------------------ forking
 
     def fork_box(
-        self, form: ForkInput | None = None, *, promise: forks.Promise | None = None, large: bool = False
+        self, form: ForkInput | None = None, *, promise: forks.Promise | None = None, large: bool = False, ways: bool = False
     ) -> forks.ForkBox:
+        """The fork form. The nodes to choose from cost a look at the whole thread: only with `ways`, or when one was chosen."""
         given = form if form is not None else self._first_input()
+        known = ways or given.is_special
         add = self.place.path or self.selected_path or ""
         if any(edit.path == add for edit in given.edits) or not self.value_at(add)[1]:
             add = ""
@@ -277,9 +279,9 @@ class Desk:
             edit_href=self.place.url("edit"),
             edits=given.edits,
             hint="Choose a value in the middle to change it here, or run this point again as it is.",
-            goto_options=forks.named(_quiet(lambda: self.session.goto_candidates(self.address))),
+            goto_options=forks.named(_quiet(lambda: self.session.goto_candidates(self.address))) if known else (),
             goto=given.goto,
-            as_node_options=forks.named(_quiet(lambda: self.session.as_node_candidates(self.address))),
+            as_node_options=forks.named(_quiet(lambda: self.session.as_node_candidates(self.address))) if known else (),
             mode=given.mode,
             as_node=given.as_node,
             update=given.update,
@@ -290,6 +292,8 @@ class Desk:
             add_label=gate.line(add, 60),
             promise=promise,
             open_more=given.is_special,
+            ways_known=known,
+            ways_href=self.place.url("ways"),
             questions=questions,
             answer_action=self.place.url("answer"),
             large=large,

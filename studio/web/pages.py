@@ -20,7 +20,7 @@ from studio.web.forms import query_flags
 from studio.web.links import Place, decode, opened, place_of
 from studio.web.render import Pages
 from studio.web.replies import go, html, partial, plain, target, theme
-from studio.web.views import detail, forks, runs, threads
+from studio.web.views import chrome, detail, forks, runs, threads
 from studio.web.views.values import Reveal
 
 MOST_HITS = 100
@@ -97,12 +97,9 @@ def router(book: Book, pages: Pages, stopping: Callable[[], bool]) -> APIRouter:
     def step(request: Request, file: str) -> Response:
         """The N-th checkpoint of the branch through the cursor: where the scrubber was let go."""
         at = desk(request, file)
-        line = at.tree.branch(at.address)
-        end = runs.last_of(at.tree, at.address)
-        wanted = int(decode(request.scope["query_string"]).get("step", "1") or 1)
-        if wanted > len(line):
-            line = at.tree.branch(end)
-        return go(request, at.place.at_address(line[max(0, min(wanted, len(line)) - 1)]).url())
+        wanted = decode(request.scope["query_string"]).get("step", "")
+        found = chrome.at_step(at.tree, at.address, int(wanted) if wanted.isdigit() else 1)
+        return go(request, at.place.at_address(found).url())
 
     @routes.get("/f/{file}/threads")
     def thread_page(request: Request, file: str) -> Response:
@@ -179,6 +176,11 @@ def router(book: Book, pages: Pages, stopping: Callable[[], bool]) -> APIRouter:
             return html(pages.block("workspace.html", "stage", page=_piece(at, stage)))
         return html(pages.page("workspace.html", theme(request), page=at.workspace(theme(request), stage=stage)))
 
+    @routes.get("/f/{file}/ways")
+    def ways(request: Request, file: str) -> Response:
+        """The other ways to fork, with the nodes to choose from."""
+        return html(pages.macro("_fork.html", "ways", desk(request, file).fork_box(ways=True)))
+
     @routes.get("/f/{file}/run/{run_id}")
     def run_panel(request: Request, file: str, run_id: str) -> Response:
         run = book.run(file, run_id)
@@ -215,6 +217,4 @@ class _Piece:
 
 
 def _piece(at: Desk, stage: object) -> _Piece:
-    from studio.web.views.chrome import footer_keys
-
-    return _Piece(stage=stage, footer=footer_keys())
+    return _Piece(stage=stage, footer=chrome.footer_keys())

@@ -11,6 +11,7 @@ from studio.session import Session
 from studio.tree import CheckpointTree
 from studio.web.links import Place
 from studio.web.views.values import Bubble, bubble
+from studio.web.walk import upward
 
 PAGE = 80
 MOST_LOOKS = 300
@@ -81,22 +82,25 @@ def _births(
     """Index -> the checkpoint that first held that message on this branch, as far as a bounded walk back tells."""
     keys = [_identity(message, index) for index, message in enumerate(messages)]
     born = dict.fromkeys(range(start, stop), at)
-    branch = tree.branch(at)
-    for looked, address in enumerate(reversed(branch[:-1])):
+    below = at
+    line = upward(tree, at)
+    next(line)
+    for looked, address in enumerate(line):
         if looked >= MOST_LOOKS:
             break
-        if not _may_change(tree, branch[len(branch) - 1 - looked], channel):
+        if not _may_change(tree, below, channel):
             held = None
         else:
             value = session.state(address).values.get(channel)
             held = {_identity(message, index) for index, message in enumerate(value)} if isinstance(value, list) else set()
         alive = False
         for index in range(start, stop):
-            if born[index] == branch[len(branch) - 1 - looked] and (held is None or keys[index] in held):
+            if born[index] == below and (held is None or keys[index] in held):
                 born[index] = address
                 alive = True
         if not alive:
             break
+        below = address
     return born
 
 

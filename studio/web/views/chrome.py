@@ -5,11 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 from studio.actions import ACTIONS, BY_ID, Action, key_label
-from studio.model import Row, State
+from studio.model import Address, Row, State
 from studio.render import gate, labels
 from studio.tree import CheckpointTree
 from studio.web.links import TABS, Place
-from studio.web.views.timeline import badges, neighbour_branch
+from studio.web.views.timeline import badges
+from studio.web.walk import FAR, depth, downward, leaves, neighbour_branch, upward
 
 TAB_TITLES = {
     "changes": "Changes",
@@ -81,9 +82,6 @@ class Foot:
     step: int
     of: int
     text: str
-    percent: int
-    first: str
-    last: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -176,7 +174,7 @@ def head(place: Place, tree: CheckpointTree, row: Row, state: State, because: st
 
 
 def _tabs(place: Place, tree: CheckpointTree) -> tuple[Tab, ...]:
-    shown = TABS if tree.branch_count > 1 else TABS[:-1]
+    shown = TABS if len(leaves(tree)) > 1 else TABS[:-1]
     by_id = {action.id: action for action in ACTIONS}
     return tuple(
         Tab(
@@ -191,18 +189,19 @@ def _tabs(place: Place, tree: CheckpointTree) -> tuple[Tab, ...]:
 
 
 def foot(place: Place, tree: CheckpointTree) -> Foot:
-    """The scrubber runs over the branch of the cursor, from its root to its end."""
+    """The scrubber runs over the branch of the cursor; in a long thread over all rows."""
     address = place.address
-    line = tree.branch(address)
-    end, ahead = address, 0
-    while True:
-        children = tree.children(end)
-        if not children or ahead > 200_000:
-            break
-        end, ahead = children[0], ahead + 1
-    step, of = len(line), len(line) + ahead
-    percent = 100 if of <= 1 else round(100 * (step - 1) / (of - 1))
-    keep = {"path": None}
-    return Foot(
-        step, of, f"{step} of {of}", percent, place.at_address(line[0], **keep).url(), place.at_address(end, **keep).url()
-    )
+    if len(tree) > FAR:
+        step, of = tree.index(address) + 1, len(tree)
+        return Foot(step, of, f"row {step:,} of {of:,}")
+    step = (depth(tree, address) or 0) + 1
+    of = step + sum(1 for _ in downward(tree, address))
+    return Foot(step, of, f"{step} of {of}")
+
+
+def at_step(tree: CheckpointTree, address: Address, step: int) -> Address:
+    """The checkpoint that the scrubber points at: of the branch through `address`, or a row of a long thread."""
+    if len(tree) > FAR:
+        return tree.address_at(max(0, min(step, len(tree)) - 1))
+    line = [*reversed(list(upward(tree, address))), *downward(tree, address)]
+    return line[max(0, min(step, len(line)) - 1)]

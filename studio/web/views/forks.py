@@ -129,6 +129,9 @@ class ForkBox:
     add_label: str
     promise: Promise | None
     open_more: bool
+    ways_known: bool
+    """The nodes to choose from are there; else they are asked for when that part is opened."""
+    ways_href: str
     questions: tuple[AnswerRow, ...]
     answer_action: str
     in_place: bool = False

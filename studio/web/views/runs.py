@@ -17,6 +17,7 @@ from studio.web.views.chat import message_channels
 from studio.web.views.forks import AnswerRow
 from studio.web.views.timeline import badges
 from studio.web.views.values import NOTHING, Line, Shown, last_key, shown
+from studio.web.walk import last_of, leaves, upward
 
 MOST_LOG = 400
 MOST_STEPS = 200
@@ -190,24 +191,16 @@ def branches_href(tree: CheckpointTree, place: Place, leaf: Address) -> str:
 
 def other_leaf(tree: CheckpointTree, address: Address) -> Address | None:
     """The branch to compare with: that of the nearest fork's origin, else any other leaf, the head first."""
-    line = tree.branch(address)
-    for step in reversed(line):
+    line = list(upward(tree, address))
+    for step in line:
         origin = tree.origin(step)
         if origin is not None:
             return last_of(tree, origin)
-    leaves = [leaf for leaf in tree.leaves(address.checkpoint_ns) if leaf not in line and address not in tree.branch(leaf)]
-    if tree.head is not None and tree.head in leaves:
+    end = last_of(tree, address)
+    others = [leaf for leaf in leaves(tree, address.checkpoint_ns) if leaf not in line and leaf != end]
+    if tree.head is not None and tree.head in others:
         return tree.head
-    return leaves[-1] if leaves else None
-
-
-def last_of(tree: CheckpointTree, address: Address) -> Address:
-    """The end of the line that goes on from here."""
-    while True:
-        children = tree.children(address)
-        if not children:
-            return address
-        address = children[0]
+    return others[-1] if others else None
 
 
 def branches(session: Session, tree: CheckpointTree, place: Place) -> Branches:
@@ -244,7 +237,7 @@ def branches(session: Session, tree: CheckpointTree, place: Place) -> Branches:
             place.to(tab="branches", base=leaf.checkpoint_id, base_ns=None).url(),
             leaf == left_leaf,
         )
-        for leaf in tree.leaves(right_leaf.checkpoint_ns)[-30:]
+        for leaf in leaves(tree, right_leaf.checkpoint_ns)[-30:]
         if leaf != right_leaf
     )
     return Branches(

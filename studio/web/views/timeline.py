@@ -9,10 +9,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from studio.model import Address, Row
+from studio.model import Row
 from studio.render import gate, labels
 from studio.tree import CheckpointTree
 from studio.web.links import Place
+from studio.web.walk import leaves
 
 CHUNK = 200
 ROW_HEIGHT = 40
@@ -117,8 +118,9 @@ def timeline(tree: CheckpointTree, place: Place, visible: Sequence[int] = ()) ->
 
 def _summary(tree: CheckpointTree) -> str:
     parts = [labels.plural(len(tree), "checkpoint")]
-    if tree.branch_count > 1:
-        parts.append(labels.plural(tree.branch_count, "branch"))
+    branches = len(leaves(tree))
+    if branches > 1:
+        parts.append(labels.plural(branches, "branch"))
     inner = sum(1 for name in tree.namespaces if name)
     if inner:
         parts.append(labels.plural(inner, "subgraph"))
@@ -267,14 +269,3 @@ class _Pen:
             if row.lane == lane:
                 return kind_of(row), row.checkpoint.origin == "scratch"
         return ("fork" if lane else "main"), False
-
-
-def neighbour_branch(tree: CheckpointTree, address: Address, step: int) -> Address | None:
-    """The same point on the branch before or after: equally far from the root, else that branch's last row."""
-    leaves = tree.leaves(address.checkpoint_ns)
-    if len(leaves) < 2:
-        return None
-    depth = len(tree.branch(address)) - 1
-    own = next((index for index, leaf in enumerate(leaves) if address in tree.branch(leaf)), 0)
-    branch = tree.branch(leaves[(own + step) % len(leaves)])
-    return branch[min(depth, len(branch) - 1)]

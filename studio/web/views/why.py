@@ -18,9 +18,10 @@ from studio.session import Session
 from studio.tree import CheckpointTree
 from studio.web.links import Place
 from studio.web.views.values import Line, last_key, shown
+from studio.web.walk import upward
 
 MOST_STEPS = 14
-MOST_LOOKS = 400
+MOST_LOOKS = 200
 """Checkpoints compared while looking for the superstep that wrote the value."""
 
 
@@ -66,40 +67,34 @@ def why(session: Session, tree: CheckpointTree, place: Place, path: str, value: 
 
 
 def _chain(session: Session, tree: CheckpointTree, place: Place, path: str, value: Value) -> tuple[tuple[Step, ...], str]:
-    branch = tree.branch(place.address)
-    at, comparison, hit = _writer(session, tree, branch, path)
+    at, comparison, hit = _writer(session, tree, place.address, path)
     if at is None or comparison is None or hit is None:
-        return (), "No superstep of this branch changed it in the stored history."
-    steps = [_writer_step(tree, place, at, comparison, hit, path)]
+        return (), "No superstep that was looked at changed it: its origin is not known."
+    steps = [_writer_step(tree, place, at, comparison, hit)]
     needle = _needle(value)
-    index = branch.index(at)
-    skipped = 0
-    while index > 0 and len(steps) < MOST_STEPS:
-        index -= 1
-        current = branch[index]
-        drawn = _earlier_step(session, tree, place, current, needle, index == 0)
-        if drawn is None:
-            skipped += 1
-            continue
-        steps.append(drawn)
-    note = ""
-    if index > 0:
-        note = f"{index} earlier supersteps not listed."
-    return tuple(steps), note
+    above = upward(tree, at)
+    next(above)
+    for looked, current in enumerate(above):
+        if len(steps) >= MOST_STEPS or looked >= MOST_LOOKS:
+            return tuple(steps), "Earlier supersteps are not listed."
+        drawn = _earlier_step(session, tree, place, current, needle)
+        if drawn is not None:
+            steps.append(drawn)
+    return tuple(steps), ""
 
 
 def _writer(
-    session: Session, tree: CheckpointTree, branch: Sequence[Address], path: str
+    session: Session, tree: CheckpointTree, start: Address, path: str
 ) -> tuple[Address | None, Comparison | None, Change | None]:
     """The last superstep on this branch that changed the value, something inside it, or something around it."""
     channel = (tagged.split_path(path) or [""])[0]
-    for looked, address in enumerate(reversed(branch)):
+    for looked, address in enumerate(upward(tree, start)):
         if looked >= MOST_LOOKS:
             break
-        row = tree.row(address) if address in tree else None
-        if row is not None and row.channels and channel not in row.channels and row.origin_checkpoint_id is None:
+        row = tree.row(address)
+        if row.channels and channel not in row.channels and row.origin_checkpoint_id is None:
             continue  # the writes under its parent say that this superstep left the channel alone
-        comparison = session.compare(address)
+        comparison = session.compare(address, session.base_of(address))
         hit = next((change for change in comparison.changes if _covers(change.path, path)), None)
         if hit is not None:
             return address, comparison, hit
@@ -110,7 +105,7 @@ def _covers(changed: str, path: str) -> bool:
     return changed == path or path.startswith(changed.rstrip("/") + "/") or changed.startswith(path.rstrip("/") + "/")
 
 
-def _writer_step(tree: CheckpointTree, place: Place, at: Address, comparison: Comparison, hit: Change, path: str) -> Step:
+def _writer_step(tree: CheckpointTree, place: Place, at: Address, comparison: Comparison, hit: Change) -> Step:
     authors = [author for author in hit.authors if author.node]
     names = _names(authors)
     row = tree.row(at)
@@ -132,11 +127,12 @@ def _writer_step(tree: CheckpointTree, place: Place, at: Address, comparison: Co
 
 
 def _earlier_step(
-    session: Session, tree: CheckpointTree, place: Place, at: Address, needle: re.Pattern[str] | None, first: bool
+    session: Session, tree: CheckpointTree, place: Place, at: Address, needle: re.Pattern[str] | None
 ) -> Step | None:
     """A superstep before the write: what it wrote by name, or the very value in it that looks related."""
     comparison = session.compare(at)
     row = tree.row(at)
+    first = tree.parent(at) is None
     changed = [change for change in comparison.changes if change.op != "remove"]
     if not changed:
         return None
