@@ -17,11 +17,12 @@ from studio.value import Tagged, equal
 _NONE: Mapping[str, Any] = {}
 
 
-def questions(task: TaskRows, ns: str | None, shared_answer: list[Value]) -> tuple[Interrupt, ...]:
+def questions(task: TaskRows, ns: str | None, shared_answer: list[Value], *, old: bool = False) -> tuple[Interrupt, ...]:
     """The questions in a task's rows.
 
     `ns` is the task's own namespace (`node:task_id` with its parents) where known, `shared_answer` the plain resume value of
-    the step ([] = none), which is the answer of a task that finished without an answer of its own.
+    the step ([] = none), which is the answer of a task that finished without an answer of its own. `old`: written by a release
+    that knew no ids of questions (formats 1 and 2).
     """
     found: list[Interrupt] = []
     answers = task.resumes()
@@ -31,7 +32,7 @@ def questions(task: TaskRows, ns: str | None, shared_answer: list[Value]) -> tup
         value = fields.get("value", item) if fields else item
         ident = fields.get("id") or fields.get("interrupt_id")
         if not isinstance(ident, str):
-            ident = old_id(fields)
+            ident = None if old else old_id(fields)
         place = position(ident, ns, len(answers)) if "response_schema" in fields and len(raised) == 1 else None
         if place is not None and place < len(answers):
             found.append(Interrupt(ident, value, True, answers[place]))
@@ -70,7 +71,7 @@ def parts(item: Value) -> Mapping[str, Value]:
 
 
 def old_id(fields: Mapping[str, Value]) -> str | None:
-    """Before ids were stored (up to 0.5) the id of a question followed from its namespace; the oldest have none."""
+    """Before ids were stored (format 3, up to 0.5) the id of a question followed from its namespace."""
     ns = fields.get("ns")
     if isinstance(ns, list) and ns and all(isinstance(part, str) for part in ns):
         return interrupt_id("|".join(ns))

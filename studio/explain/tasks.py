@@ -197,7 +197,8 @@ def spaces_of(context: Context, ns: str, name: str | None, ident: str | None) ->
 
 def finished_task(blob: Blob, slot: _Slot, shared: list[Value], context: Context) -> Task:
     plan, rows = slot.plan, slot.rows
-    asked = questions(rows, own_ns(blob.address.checkpoint_ns, plan.name, slot.id), shared) if rows is not None else ()
+    ns = own_ns(blob.address.checkpoint_ns, plan.name, slot.id)
+    asked = questions(rows, ns, shared, old=blob.old) if rows is not None else ()
     status = status_of(rows, any(not question.answered for question in asked), context.lasted)
     if status == "pending" and rows is None and plan.name in context.ran:
         status = "done"
@@ -224,7 +225,7 @@ def calls(free: dict[str, TaskRows], blob: Blob, shared: list[Value]) -> dict[st
     found: dict[str, list[tuple[str, Task]]] = {}
     for ident in [ident for ident, task in free.items() if task.parsed.kind == "call"]:
         rows = free.pop(ident)
-        asked = questions(rows, None, shared)
+        asked = questions(rows, None, shared, old=blob.old)
         status = status_of(rows, any(not question.answered for question in asked), lambda: False)
         task = Task(ident, None, rows.path, status, error_text(rows), (), asked, rows.writes())
         found.setdefault(rows.parsed.caller or "", []).append((call_key(rows.path or ""), task))
@@ -283,7 +284,7 @@ def other_task(blob: Blob, rows: TaskRows, shared: list[Value], context: Context
     """Rows that belong to nothing scheduled here, shown as what they are."""
     path: TaskPath = rows.parsed
     name = path.node if path.kind == "pull" else None
-    asked = questions(rows, None, []) if not rows.is_null else ()
+    asked = questions(rows, None, [], old=blob.old) if not rows.is_null else ()
     status: TaskStatus = "unknown"
     if rows.is_task:
         status = status_of(rows, any(not question.answered for question in asked), context.lasted)
