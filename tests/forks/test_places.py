@@ -19,7 +19,7 @@ import pytest
 from studio.errors import PatchError, RefError
 from studio.forks import scratch as places
 from studio.forks.scratch import Scratch
-from studio.model import Address
+from studio.model import Address, WriteRow
 from studio.notes import Notes
 from tests.factories import config, folder_snapshot, saver_at
 from tests.forks import graphs
@@ -168,25 +168,27 @@ def test_a_locked_file_says_so_and_nothing_is_stored(order: Path, monkeypatch: p
 def test_a_checkpoint_that_changed_since_it_was_read_is_not_forked_in_place(order: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     with studio_on(order) as studio:
         origin = studio.before("b")
-        plan = studio.forker._plan
 
-        def meanwhile(request):  # type: ignore[no-untyped-def]
-            made = plan(request)
+        def meanwhile(plan: object) -> dict[Address, tuple[WriteRow, ...]]:
             change(order, "UPDATE checkpoints SET checkpoint = x'80' WHERE checkpoint_id = ?", origin.checkpoint_id)
-            return made
+            return {}
 
-        monkeypatch.setattr(studio.forker, "_plan", meanwhile)
+        monkeypatch.setattr(studio.forker, "_writes_beside", meanwhile)
         with pytest.raises(PatchError, match="has changed since"):
             studio.fork(origin, in_place=True)
 
 
-def test_a_read_only_file_can_be_forked_into_the_scratch_file_only(order: Path) -> None:
-    if os.geteuid() == 0:
-        pytest.skip("root may write everywhere")
-    order.chmod(0o400)
+def test_a_file_that_cannot_be_written_is_forked_into_the_scratch_file_only(order: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    real = places._connect
+
+    def connect(path: str, mode: str, timeout: float | None = None) -> sqlite3.Connection:
+        return real(path, "ro" if path == str(order) else mode, timeout)  # what a read-only file system does
+
+    monkeypatch.setattr(places, "_connect", connect)
     with studio_on(order) as studio:
-        with pytest.raises(PatchError, match="cannot be written"):
+        with pytest.raises(PatchError, match="cannot be written") as refused:
             studio.fork(studio.before("b"), in_place=True)
+        assert "--scratch" in refused.value.hint
         assert studio.fork(studio.before("b")).verified
 
 
