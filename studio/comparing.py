@@ -46,6 +46,8 @@ def compare(session: Session, after: Address, before: Address | None = None, *, 
     else:
         named = [replace(change, authors=(Author(None, None, "none"),)) for change in changes]
     unsure = [*(base.problems if base is not None else ()), *state.problems]
+    if before == parent:
+        unsure += session.explainer.unexplained(base, state, named)
     return Comparison(base.checkpoint if base is not None else None, state.checkpoint, tuple(named), tuple(dict.fromkeys(unsure)))
 
 

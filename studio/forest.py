@@ -62,6 +62,8 @@ class Forest:
         if writes:
             grown.writes_cursor = max(cursor for cursor, _ in writes)
         fresh = [header for _, header in headers]
+        if not len(grown.tree):
+            self._explainer.note_headers(thread_id, fresh)
         tree, facts = grown.tree, grown.tree.facts
         touched: dict[Key, None] = {}
         for _, row in writes:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from functools import partial
 from itertools import islice
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -29,6 +30,7 @@ _OF_LANGGRAPH = frozenset((
     "source", "step", "parents", "writes", "thread_id", "thread_ts", "checkpoint_id", "checkpoint_ns", "checkpoint_map", "run_id",
     "run_attempt", "counters_since_delta_snapshot",
 ))
+_OF_LANGGRAPH_TOO = ("__", "langgraph_", "ls_")
 
 
 def threads(store: Store, explainer: Explainer) -> Iterator[Thread]:
@@ -36,8 +38,13 @@ def threads(store: Store, explainer: Explainer) -> Iterator[Thread]:
     keys = store.threads()
     size = 1
     while batch := list(islice(keys, size)):
-        yield from _together(store, lambda batch=batch: [describe(store, explainer, one) for one in batch])
+        yield from _together(store, partial(_describe_all, store, explainer, batch))
         size = BATCH
+
+
+def _describe_all(store: Store, explainer: Explainer, batch: list[ThreadKeys]) -> list[Thread]:
+    explainer.prefetch([Address(one.thread_id, "", one.latest) for one in batch if one.latest and "" in one.namespaces])
+    return [describe(store, explainer, one) for one in batch]
 
 
 def describe(store: Store, explainer: Explainer, keys: ThreadKeys) -> Thread:
@@ -81,7 +88,7 @@ def own_metadata(metadata: Mapping[str, Any]) -> dict[str, Any]:
     return {
         key: value
         for key, value in metadata.items()
-        if isinstance(value, (str, int, float, bool)) and key not in _OF_LANGGRAPH and not key.startswith(("__", "langgraph_", "ls_"))
+        if isinstance(value, (str, int, float, bool)) and key not in _OF_LANGGRAPH and not key.startswith(_OF_LANGGRAPH_TOO)
     }
 
 
@@ -92,7 +99,7 @@ def texts(values: Mapping[str, Value]) -> tuple[str | None, str | None]:
         if not isinstance(items, list) or not any(_role(item) for item in items[:3]):
             continue
         first = next((text for item in items if _role(item) in HUMAN and (text := _text(item))), None)
-        last = next((text for item in reversed(items) if (role := _role(item)) in HUMAN or role in AI if (text := _text(item))), None)
+        last = next((text for item in reversed(items) if _role(item) in HUMAN | AI and (text := _text(item))), None)
         if first is not None or last is not None:
             return first, last
     return None, None
@@ -111,7 +118,7 @@ def _role(item: Value) -> str | None:
 def _text(item: Value) -> str | None:
     content = item.fields.get("content") if isinstance(item, Tagged) else item.get("content")
     if isinstance(content, list):
-        blocks = (block if isinstance(block, str) else block.get("text") if isinstance(block, dict) else None for block in content)
+        blocks = (block.get("text") if isinstance(block, dict) else block for block in content)
         content = " ".join(block for block in blocks if isinstance(block, str))
     if not isinstance(content, str) or not content.strip():
         return None
