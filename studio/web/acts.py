@@ -112,16 +112,16 @@ def router(book: Book, pages: Pages) -> APIRouter:
     @routes.post("/f/{file}/answer")
     def answer(request: Request, file: str, form: Form) -> Response:
         at = desk(request, file)
-        wanted = answer_request(at.state, form)
-        asks = form.get("act") == "plan"
-        found = plan(at, wanted, asked=not asks)
+        act = form.get("act")
+        wanted = answer_request(at, form, strict=act == "answer")
+        found = plan(at, wanted, asked=act != "peek")
         known = found.plan
-        if known is not None and not asks and form.get("planned"):
+        if known is not None and act == "answer" and form.get("planned"):
             if forks.agreed(known, str(form.get("agree") or ""), str(form.get("trust") or "")):
                 return launch(request, file, at, wanted)
-        shown = forks.promise(None, found, following=at.state.next, confirm=not asks)
+        shown = forks.promise(None, found, following=at.state.next, confirm=act == "answer")
         if partial(request):
-            headers = {} if asks else {"HX-Retarget": ".answer-form .promise", "HX-Reswap": "innerHTML"}
+            headers = {} if act == "peek" else {"HX-Retarget": ".answer-form .promise", "HX-Reswap": "innerMorph"}
             return html(pages.macro("_fork.html", "promise", shown), headers=headers)
         return html(
             pages.page("workspace.html", theme(request), page=at.workspace(theme(request), stage=at.stage(answer_promise=shown)))

@@ -10,7 +10,7 @@ from starlette.datastructures import FormData
 
 from studio import tagged
 from studio.errors import PatchError, StudioError, UsageError
-from studio.model import Address, ForkRequest, GraphSpec, Patch, RunRequest, State
+from studio.model import Address, ForkRequest, GraphSpec, Patch, RunRequest
 from studio.web.desk import Desk, ForkInput
 from studio.web.links import opened
 from studio.web.views import forks
@@ -181,7 +181,7 @@ def _request(address: Address, shown: ForkInput, patch: Patch, graph: GraphSpec,
 def chosen_graph(desk: Desk, form: FormData) -> GraphSpec:
     """The graph and interpreter that the form names; a choice is remembered for this file."""
     kept = desk.book.graph(desk.place.file)
-    graph = opened(_one(form, "graph_choice")).strip() or _one(form, "graph").strip()
+    graph = opened(_one(form, "graph_choice")).strip() or _one(form, "graph_typed").strip() or _one(form, "graph").strip()
     spec = GraphSpec(graph or kept.graph, _one(form, "python").strip() or kept.python)
     if spec != kept:
         desk.book.choose_graph(desk.place.file, spec)
@@ -193,20 +193,18 @@ def run_request(address: Address, form: ForkForm) -> RunRequest:
     return RunRequest(address, graph=graph, trust_types=bool(form.trust))
 
 
-def answer_request(state: State, form: FormData) -> RunRequest:
+def answer_request(desk: Desk, form: FormData, *, strict: bool) -> RunRequest:
     """Answers to the open questions of a checkpoint. A text that is no JSON is taken as it is.
 
-    Raises UsageError when there is nothing to answer.
+    Raises UsageError when there is nothing to answer, and with `strict` when an answer is empty.
     """
     ids, texts = _all(form, "question"), _all(form, "answer")
     if not texts:
         raise UsageError("no answer was given", "type one and try again")
+    if strict and not all(text.strip() for text in texts):
+        raise UsageError("an answer is still empty", 'type one; an empty text is written as ""')
     answers = {given: _answer(text) for given, text in zip(ids, texts, strict=False)}
-    request = RunRequest(
-        state.checkpoint.address,
-        graph=GraphSpec(_one(form, "graph").strip() or None, _one(form, "python").strip() or None),
-        trust_types=bool(_one(form, "trust")),
-    )
+    request = RunRequest(desk.address, graph=chosen_graph(desk, form), trust_types=bool(_one(form, "trust")))
     if len(answers) == 1:
         return replace(request, resume=next(iter(answers.values())), has_resume=True)
     return replace(request, answers=answers)

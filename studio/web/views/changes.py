@@ -249,7 +249,7 @@ def scheduled(task: Task, place: Place, tree: CheckpointTree) -> Scheduled:
         )
         text = "wrote " + ", ".join(channels[:6]) if channels else "wrote nothing to the state"
     else:
-        text = labels.TASK_WORDS[task.status]
+        text = ""
     return Scheduled(
         name=gate.line(task.name, 80) if task.name else "name not known",
         status=labels.TASK_WORDS[task.status],

@@ -99,6 +99,8 @@ class Promise:
     """The plan needs the user's graph, and looking loads no code: it is made when a person asks."""
     graphs: tuple[tuple[str, str], ...] = ()
     """Graphs to choose from."""
+    ask_graph: bool = False
+    """No graph is known: the person names one."""
     confirm: bool = False
     """The run was asked for, but the plan has something that a person must agree to first."""
     edited: bool = False
@@ -227,6 +229,7 @@ def promise(
         plan_hint=gate.line(wrong.hint, 300) if wrong else "",
         plan_waits=planned.waits,
         graphs=named(wrong.candidates) if wrong and wrong.slug in ("several-graphs", "no-graph") else (),
+        ask_graph=wrong is not None and wrong.slug in ("no-graph", "no-graph-file", "bad-langgraph-json"),
         confirm=confirm,
         edited=edited,
     )

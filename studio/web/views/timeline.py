@@ -197,9 +197,10 @@ def badges(row: Row) -> tuple[tuple[str, str], ...]:
 
 
 def kind_of(row: Row) -> str:
-    if row.checkpoint.origin == "scratch" or row.origin_checkpoint_id is not None:
-        return "fork"
-    return "sub" if row.depth else "main"
+    """The colour of a row's lane: a subgraph, a branch beside the main line, or the main line."""
+    if row.depth:
+        return "sub"
+    return "fork" if row.lane or row.checkpoint.origin == "scratch" or row.origin_checkpoint_id is not None else "main"
 
 
 class _Pen:

@@ -20,7 +20,9 @@ from studio.web.links import Place
 from studio.web.views.values import Line, last_key, shown
 from studio.web.walk import upward
 
-MOST_STEPS = 14
+MOST_EARLIER = 60
+"""Supersteps before the write that are looked at."""
+NEAREST = 2
 MOST_LOOKS = 200
 """Checkpoints compared while looking for the superstep that wrote the value."""
 
@@ -36,7 +38,7 @@ class Step:
     related: bool = False
     """It holds the same text or number: it looks related, nothing stored proves it."""
     kind: str = "step"
-    """`writer`, `step` or `input`."""
+    """`writer`, `step`, `between` or `input`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,17 +72,40 @@ def _chain(session: Session, tree: CheckpointTree, place: Place, path: str, valu
     at, comparison, hit = _writer(session, tree, place.address, path)
     if at is None or comparison is None or hit is None:
         return (), "No superstep that was looked at changed it: its origin is not known."
-    steps = [_writer_step(tree, place, at, comparison, hit)]
-    needle = _needle(value)
     above = upward(tree, at)
     next(above)
+    needle = _needle(value)
+    earlier: list[Step] = []
+    reached_root = True
     for looked, current in enumerate(above):
-        if len(steps) >= MOST_STEPS or looked >= MOST_LOOKS:
-            return tuple(steps), "Earlier supersteps are not listed."
+        if looked >= MOST_EARLIER:
+            reached_root = False
+            break
         drawn = _earlier_step(session, tree, place, current, needle)
         if drawn is not None:
-            steps.append(drawn)
-    return tuple(steps), ""
+            earlier.append(drawn)
+    note = "" if reached_root else "Earlier supersteps are not listed."
+    return (_writer_step(tree, place, at, comparison, hit), *_short(earlier)), note
+
+
+def _short(steps: Sequence[Step]) -> list[Step]:
+    """The nearest steps, those that look related and the input; what lies between is only counted."""
+    inputs = [index for index, step in enumerate(steps) if step.kind == "input"][:1]
+    related = [index for index, step in enumerate(steps) if step.related]
+    kept = sorted({*range(min(NEAREST, len(steps))), *related[:2], *related[-2:], *inputs})
+    out: list[Step] = []
+    last = -1
+    for index in kept:
+        between = index - last - 1
+        if between == 1:
+            out.append(steps[index - 1])
+        elif between:
+            out.append(Step(f"{between} supersteps", "between", "", steps[last + 1].href, "", kind="between"))
+        out.append(steps[index])
+        last = index
+    if len(steps) - last > 1:
+        out.append(Step(f"{len(steps) - last - 1} supersteps", "before", "", steps[last + 1].href, "", kind="between"))
+    return out
 
 
 def _writer(
@@ -170,7 +195,7 @@ def _because(session: Session, tree: CheckpointTree, at: Address) -> str:
 def because(task: Task) -> str:
     """Why a task ran, in words: `after classify`, `after read_policy and read_history`, `sent by plan`."""
     if task.path and task.path.startswith(("~__pregel_push", "__pregel_push")):
-        return "sent with its own argument"
+        return "by a Send"
     names = list(dict.fromkeys(author.node for trigger in task.triggers for author in trigger.authors if author.node))
     if names == [START]:
         return "started by the input"
@@ -178,7 +203,7 @@ def because(task: Task) -> str:
         return "after " + " and ".join(gate.line(name, 60) for name in names[:4])
     channels = [trigger.channel for trigger in task.triggers]
     if any(channel.startswith("branch:to:") for channel in channels):
-        return "chosen by an edge"
+        return "by an edge"
     return gate.line("triggered by " + ", ".join(channels[:3]), 120) if channels else ""
 
 
