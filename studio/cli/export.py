@@ -25,13 +25,14 @@ def run(options: Namespace, out: Out) -> int:
     with opened(options, out) as session:
         documents = Documents(out.show_secrets)
         threads = [session.one_thread(options.thread)] if options.thread is not None else session.thread_ids()
+        said: set[Problem] = set()
         for thread in threads:
             try:
                 _warn(session, thread, options.values, out)
             except RefError:
                 out.note(f"! none of the rows of thread {line(thread)} can be read")
                 continue
-            for document in lines(session, thread, options.values, documents):
+            for document in lines(session, thread, options.values, documents, said):
                 out.say(dumps(document))
         for problem in session.problems()[:20]:
             out.note(f"! {line(problem.kind)} {line(problem.where, 80)}: {line(problem.message, 300)}")
@@ -49,11 +50,19 @@ def _addresses(session: Session, thread: str) -> list[Address]:
     return [Address(thread, *key) for key in session.tree(thread).keys(None)]
 
 
-def lines(session: Session, thread: str, values: str, documents: Documents) -> Iterator[Doc]:
-    """The documents of one thread, each checkpoint after its parent."""
+def _fresh(session: Session, said: set[Problem]) -> list[Problem]:
+    """Losses of the whole file that no line has told yet."""
+    found = [one for one in session.problems() if one not in said]
+    said.update(found)
+    return found
+
+
+def lines(session: Session, thread: str, values: str, documents: Documents, said: set[Problem] | None = None) -> Iterator[Doc]:
+    """The documents of one thread, each checkpoint after its parent. What the file lost stands once, with the next line."""
+    said = set() if said is None else said
     tree = session.tree(thread)
     heads = set(tree.leaves()) if values == "heads" else set()
-    unsaid = documents.problems(tree.problems)
+    unsaid = documents.problems([*_fresh(session, said), *tree.problems])
     for address in _addresses(session, thread):
         try:
             state = session.state(address)
@@ -70,5 +79,5 @@ def lines(session: Session, thread: str, values: str, documents: Documents) -> I
         document["changes"] = [documents.change(change) for change in found.changes]
         mine = [one for one in found.problems if one.where.startswith(address.checkpoint_id) and one not in state.problems]
         document["problems"] += [*documents.problems(mine), *unsaid]
-        unsaid = []
+        unsaid = documents.problems(_fresh(session, said))
         yield document

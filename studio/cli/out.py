@@ -55,7 +55,9 @@ class Out:
         from studio.render.secrets import has_secret, mask_text
 
         wide = "" if self.show_secrets else summary(value, 4 * width, key=key)
-        return line(mask_text(wide), width) if has_secret(wide) else summary(value, width, key=key, show_secrets=self.show_secrets)
+        return (
+            line(mask_text(wide), width) if has_secret(wide) else summary(value, width, key=key, show_secrets=self.show_secrets)
+        )
 
     def table(self, rows: Iterable[list[str]], styles: list[tuple[str, ...]], gap: str = "  ") -> None:
         """Aligned columns; the last one is not padded. Cells are plain text, each column has its styles."""
