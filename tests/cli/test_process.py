@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -58,3 +59,16 @@ def test_a_terminal_without_unicode_gets_escapes(shop: Path) -> None:
         [sys.executable, "-m", "studio", "tree", str(shop), "--thread", "forked"], capture_output=True, env=env, check=True
     )
     assert done.stdout.isascii()
+
+
+def test_web_prints_its_link_at_once_and_ends_with_ctrl_c(shop: Path) -> None:
+    command = [sys.executable, "-m", "studio", "web", str(shop), "--port", "0", "--no-browser"]
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    assert process.stdout is not None
+    first = process.stdout.readline()
+    process.send_signal(signal.SIGINT)
+    _, errors = process.communicate(timeout=20)
+    assert "http://127.0.0.1:" in first
+    assert "token=" in first
+    assert "Traceback" not in errors
+    assert process.returncode in (0, 130)
