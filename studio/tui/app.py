@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import TYPE_CHECKING, ClassVar
 
-from textual.app import App
+from textual.app import App, SystemCommand
 from textual.binding import Binding, BindingType
+from textual.screen import Screen
 from textual.theme import Theme
 
 from studio.errors import StudioError
@@ -34,6 +36,8 @@ class StudioApp(App[None]):
         super().__init__()
         self.session = session
         self.at = at
+        self.graph: str | None = None
+        """The graph that was chosen for a run; the next run takes it, too."""
         self.register_theme(theme.DARK)
         self.register_theme(theme.LIGHT)
         self.theme = "studio-dark"
@@ -41,6 +45,12 @@ class StudioApp(App[None]):
     def get_theme_variable_defaults(self) -> dict[str, str]:
         found: Theme | None = self.available_themes.get(self.theme) if self.theme else None
         return theme.defaults(found.dark if found is not None else True)
+
+    def get_system_commands(self, screen: Screen[object]) -> Iterable[SystemCommand]:
+        """Textual's own commands, without those that the table of actions covers."""
+        for command in super().get_system_commands(screen):
+            if command.title in ("Theme", "Quit", "Screenshot"):
+                yield command
 
     def on_mount(self) -> None:
         self.push_screen(MainScreen(self.session, self.at))

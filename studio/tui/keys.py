@@ -45,14 +45,22 @@ def footer_items() -> list[tuple[str, str]]:
 
 
 def line(items: Sequence[tuple[str, str]], width: int) -> Content:
-    """`key word` pairs, as many as fit."""
-    content = Content(" ")
-    for key, word in items:
-        piece = Content.styled(key, "bold $primary") + Content.styled(f" {word}", "$quiet")
-        if content.cell_length + piece.cell_length + 2 > width:
+    """`key word` pairs, as many as fit; the way to all keys stays."""
+    pieces = [Content.styled(key, "bold $primary") + Content.styled(f" {word}", "$quiet") for key, word in items]
+    kept = next((index for index, (key, _) in enumerate(items) if key == "?"), None)
+    room = width - 1 - (pieces[kept].cell_length + 2 if kept is not None else 0)
+    shown: list[Content] = []
+    for index, piece in enumerate(pieces):
+        if index == kept:
+            shown.append(piece)
+        elif piece.cell_length + 2 <= room:
+            shown.append(piece)
+            room -= piece.cell_length + 2
+        elif kept is None or index > kept:
             break
-        content = content + piece + Content("  ")
-    return content
+        else:
+            room = 0
+    return Content(" ") + Content("  ").join(shown)
 
 
 class KeyLine(Static):

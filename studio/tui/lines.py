@@ -43,6 +43,9 @@ class Line:
     hanging: int = 0
     """Further cells to the left from the second wrapped line on."""
     nowrap: bool = False
+    """One row, cut at its end."""
+    fold: bool = False
+    """Wrapped at any character (paths of files), not between words."""
 
     @property
     def selectable(self) -> bool:
@@ -179,10 +182,10 @@ class LineView(ScrollView, can_focus=True):
             if line.nowrap:
                 parts = [line.content.truncate(room, ellipsis=True)]
             else:
-                parts = line.content.wrap(room) or [Content("")]
+                parts = (line.content.fold(room) if line.fold else line.content.wrap(room)) or [Content("")]
             if line.hanging and len(parts) > 1:
-                rest = line.content[len(parts[0]) :]
-                parts = [parts[0], *_lstrip(rest).wrap(max(8, room - line.hanging))]
+                rest, room = line.content[len(parts[0]) :], max(8, room - line.hanging)
+                parts = [parts[0], *(rest.fold(room) if line.fold else _lstrip(rest).wrap(room))]
             self._layout.extend((index, part, number) for number, part in enumerate(parts))
         self._strips.clear()
         self.virtual_size = Size(0, len(self._layout))
@@ -206,10 +209,11 @@ class LineView(ScrollView, can_focus=True):
         strip = self._strips.get(key)
         if strip is None:
             line = self._lines[index][0]
-            pad = line.indent + (line.hanging if number else 0)
-            content = Content(" " * pad)
+            content = Content(" " * line.indent)
             if line.bar:
                 content = content + Content.styled("▎ ", line.bar)
+            if line.hanging and number:
+                content = content + Content(" " * line.hanging)
             content = content + part
             if line.right is not None and number == 0:
                 fill = width - 1 - content.cell_length - line.right.cell_length

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 
 MOST_ROWS = 20_000
 """Rows of a thread that are matched by name; any row is found by its number or id."""
+_ORDER = ("Change", "View", "Copy", "Move", "Help")
 
 
 class StudioCommands(Provider):
@@ -32,7 +33,7 @@ class StudioCommands(Provider):
         main = self.main
         if main is None:
             return
-        for action in ACTIONS:
+        for action in sorted(ACTIONS, key=lambda action: _ORDER.index(action.group) if action.group in _ORDER else 9):
             if main.offers(action.id):
                 yield DiscoveryHit(f"{action.title}", partial(main.action_do, action.id), help=f"{keys.printed(action.id)}   {action.help}")
 

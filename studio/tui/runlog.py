@@ -7,12 +7,14 @@ from typing import Any
 
 from studio.errors import StudioError
 from studio.model import RunEvent, RunPlan
-from studio.render import gate, preview, secrets
+from studio.render import gate, secrets
 from studio.tui import draw
 from studio.tui.lines import BLANK, Line
+from studio.tui.panes.changes import question
 
 STATUS = {
-    "planning": ("planning …", "$quiet"), "planned": ("ready", "$primary"), "no-plan": ("cannot run yet", "$error"), "running": ("running …", "$wait"),
+    "planning": ("planning …", "$quiet"), "planned": ("ready", "$primary"), "no-plan": ("cannot run yet", "$error"),
+    "choose": ("which graph?", "$wait"), "running": ("running …", "$wait"),
     "paused": ("waiting for an answer", "$wait"), "done": ("done", "$success"), "failed": ("failed", "$error"), "cancelled": ("cancelled", "$quiet"),
 }
 
@@ -29,7 +31,7 @@ def plan_lines(plan: RunPlan) -> tuple[Line, ...]:
             lines += [Line(draw.own("! ", f"bold {style}") + draw.text(one, width=600), 2, hanging=2) for one in words]
     unsafe = [use for use in plan.types if not use.safe]
     lines += [BLANK, Line(draw.own("With", "bold $primary"), 1)]
-    lines.append(_fact("graph", plan.graph))
+    lines.append(_fact("graph", plan.graph.partition(" = ")[0] if plan.graph_file else plan.graph))
     if plan.graph_file:
         lines.append(_fact("code", plan.graph_file))
     lines.append(_fact("python", plan.interpreter))
@@ -43,17 +45,18 @@ def plan_lines(plan: RunPlan) -> tuple[Line, ...]:
     lines += [BLANK, Line(draw.own("Writes to", "bold $primary"), 1)]
     copied = "a copy in the scratch file" if plan.makes_copy else "the scratch file"
     lines.append(Line(draw.own(f"{copied}; the opened file stays as it is", "$quiet"), 2))
-    lines.append(Line(draw.text(plan.stored_in, "$faint", 400), 2))
+    lines.append(Line(draw.text(plan.stored_in, "$faint", 400), 2, fold=True))
     return tuple(lines)
 
 
 def _fact(name: str, words: str) -> Line:
-    return Line(draw.own(name.ljust(7), "$faint") + draw.text(words, "$quiet", 400), 2, hanging=7)
+    return Line(draw.own(name.ljust(7), "$faint") + draw.text(words, "$quiet", 400), 2, hanging=7, fold=True)
 
 
 def refusal_lines(error: StudioError) -> tuple[Line, ...]:
     """Why there is no plan, and what helps."""
-    lines = [Line(draw.own("This cannot run yet", "bold $error"), 1), Line(draw.block(error.message, limit=4_000), 2)]
+    title = draw.own("Which graph?", "bold $wait") if error.candidates else draw.own("This cannot run yet", "bold $error")
+    lines = [Line(title, 1), Line(draw.block(error.message, limit=4_000), 2)]
     if error.hint:
         lines.append(Line(draw.block(error.hint, "$quiet", 2_000), 2))
     if error.candidates:
@@ -62,8 +65,8 @@ def refusal_lines(error: StudioError) -> tuple[Line, ...]:
     return tuple(lines)
 
 
-def event_lines(event: RunEvent) -> list[Line]:
-    """One event of a run as lines of the log; [] for what needs no words."""
+def event_lines(event: RunEvent, *, error_told: bool = False) -> list[Line]:
+    """One event of a run as lines of the log; [] for what needs no words. `error_told`: an error event came before the end."""
     data = event.data
     if event.event == "log":
         return _log(data)
@@ -80,7 +83,7 @@ def event_lines(event: RunEvent) -> list[Line]:
     if event.event == "error":
         return _error(data)
     if event.event == "end":
-        return _end(data)
+        return _end(data, error_told)
     return []
 
 
@@ -125,15 +128,15 @@ def _error(data: Mapping[str, Any]) -> list[Line]:
     return lines
 
 
-def _end(data: Mapping[str, Any]) -> list[Line]:
+def _end(data: Mapping[str, Any], error_told: bool) -> list[Line]:
     status = str(data.get("status", "ended"))
     words, style = STATUS.get(status, (gate.line(status, 40), "$quiet"))
     lines = [BLANK, Line(draw.own(words, f"bold {style}"), 1)]
     error = data.get("error")
-    if status == "failed" and error:
+    if status == "failed" and error and not error_told:
         text = error.get("message") or error.get("type") if isinstance(error, dict) else error
         lines.append(Line(draw.block(secrets.mask_text(str(text)), "$error", 4_000), 1))
     for one in data.get("interrupts") or ():
         if isinstance(one, dict):
-            lines.append(Line(draw.own("■ ", "$wait") + draw.own(preview.summary(one.get("value"), 300), "bold"), 1, hanging=2))
+            lines.append(Line(draw.own("■ ", "$wait") + draw.text(question(one.get("value")), "bold", 400), 1, hanging=2))
     return lines

@@ -22,6 +22,8 @@ _BADGES = {
     "failed": ("failed", "$error"),
     "ready": ("ready", "$lane-main"),
 }
+_SHAPE_SAYS_IT = ("answered", "fork", "head")
+"""Badges that make room for the label where both do not fit."""
 
 
 class Timeline(RowView):
@@ -166,18 +168,21 @@ class Timeline(RowView):
         above = self.row_at(index - 1) if index else None
         pieces += lanes.draw(row, above, first, stop, self._colours_at(index))
         used = 1 + 2 * (stop - first)
-        return [_rest(pieces, used, row, width, pinned=row.checkpoint.address == self.base)]
+        digits = max(3, *(len(other.number) for other in self._chunks.get(index // CHUNK, (row,))))
+        return [_rest(pieces, used, row, width, digits, pinned=row.checkpoint.address == self.base)]
 
 
-def _rest(pieces: list[tuple[str, str] | Content], used: int, row: Row, width: int, *, pinned: bool) -> Content:
+def _rest(pieces: list[tuple[str, str] | Content], used: int, row: Row, width: int, digits: int, *, pinned: bool) -> Content:
     """Number, bold label, badge, then chips of channels and the time at the right edge, as far as they fit."""
     number = draw.number(row)
-    number_text = f"{number:<3} "
+    number_text = f"{number:<{min(digits, 8)}} "
     label = draw.title(row, 48)
     badge = _badge(row, pinned)
     time = f" {labels.duration(row.seconds):>7}" if width >= 50 and row.seconds is not None else ""
     room = width - used - len(number_text) - 1
     badge_room = len(badge[0]) + 3 if badge else 0
+    if badge and len(label) + badge_room > room and badge[0] in _SHAPE_SAYS_IT:
+        badge, badge_room = None, 0
     label_room = max(4, room - badge_room - len(time))
     shown_label = label if len(label) <= label_room else label[: label_room - 1] + "…"
     space = room - len(shown_label) - badge_room - len(time)

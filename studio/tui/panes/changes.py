@@ -18,7 +18,7 @@ from studio.value import Tagged
 if TYPE_CHECKING:
     from studio.tree import CheckpointTree
 
-SHORT = 72
+SHORT = 48
 """A text up to this long is shown as old → new; longer ones as a word diff."""
 MOST_CHANGES = 400
 _BASIS = {"versions": "inferred from versions", "none": "", "source": "", "writes": ""}
@@ -74,7 +74,7 @@ def _shown_paths(change: Change, show_secrets: bool) -> list[str]:
 
 
 def _is_message(change: Change) -> bool:
-    return preview.message(change.before if change.op == "remove" else change.after) is not None
+    return change.path.startswith("/messages/") or preview.message(change.before if change.op == "remove" else change.after) is not None
 
 
 def _path_width(paths: Sequence[str]) -> int:
@@ -207,7 +207,7 @@ def _unchanged(point: Point) -> list[Line]:
     words: list[str] = []
     for channel in sorted(touched & set(point.state.values)):
         value = point.state.values[channel]
-        if isinstance(value, list):
+        if isinstance(value, list) and not any(change.path.count("/") == 1 for change in point.comparison.changes if change.channel == channel):
             left = len(value) - sum(change.channel == channel and change.op != "remove" for change in point.comparison.changes)
             if left > 0:
                 words.append(f"{left:,} {gate.line(channel, 30)}")

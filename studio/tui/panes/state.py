@@ -57,6 +57,8 @@ class StatePane(Tree[Item]):
         scrollbar-size-vertical: 1;
         padding: 0 1;
         &:focus { background-tint: transparent; }
+        & > .tree--guides, & > .tree--guides-hover, & > .tree--guides-selected { color: $line; text-style: none; }
+        & > .tree--highlight-line { background: transparent; }
     }
     """
 
@@ -98,7 +100,7 @@ class StatePane(Tree[Item]):
                 break
             node = found
         if node is not self.root:
-            self.move_cursor(node)
+            self.call_after_refresh(self.move_cursor, node)  # its line is known once the tree was laid out anew
 
     def _restore(self, path: str | None) -> None:
         for opened in sorted(self._open, key=len)[:40]:
@@ -107,7 +109,7 @@ class StatePane(Tree[Item]):
                 self._fill(node)
                 node.expand()
         node = self._node(path) if path else None
-        self.move_cursor(node or (self.root.children[0] if self.root.children else None))
+        self.call_after_refresh(self.move_cursor, node or (self.root.children[0] if self.root.children else None))
 
     def _node(self, path: str) -> TreeNode[Item] | None:
         node: TreeNode[Item] | None = self.root

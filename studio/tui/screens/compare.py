@@ -125,7 +125,7 @@ def compared(session: Session, origin: Address, head: Address) -> Compared:
     if old_head == head:
         old_head = origin
     old = old_tree.branch(old_head)
-    old = old[old.index(origin) + 1 :] if origin in old else old
+    old = old[old.index(origin) :] if origin in old else [origin, *old]  # where they part stands beside the fork's own row
     new = new_tree.branch(head)
     known = set(old_tree.branch(origin))
     new = [address for address in new if address not in known]
@@ -134,12 +134,12 @@ def compared(session: Session, origin: Address, head: Address) -> Compared:
     if not lines:
         lines = [Line(draw.own("Both ends hold the same values.", "$quiet"), 1)]
     return Compared(
-        f"as it was · {draw.number(row_of(old_tree, old_head), old_head)}", tuple(_side(session, old_tree, old)),
+        f"as it was · {draw.number(row_of(old_tree, old_head), old_head)}", tuple(_side(session, old_tree, old, parts_at=origin)),
         f"the fork · {draw.number(row_of(new_tree, head), head)}", tuple(_side(session, new_tree, new)), tuple(lines),
     )
 
 
-def _side(session: Session, tree: CheckpointTree, branch: list[Address]) -> list[Line]:
+def _side(session: Session, tree: CheckpointTree, branch: list[Address], parts_at: Address | None = None) -> list[Line]:
     lines: list[Line] = []
     for address in branch[:MOST_STEPS]:
         row = row_of(tree, address)
@@ -148,6 +148,9 @@ def _side(session: Session, tree: CheckpointTree, branch: list[Address]) -> list
         shape, style = lanes.shape(row)
         head = Content.assemble((f"{shape} ", style), (f"{draw.number(row):<4} ", "$faint"), (draw.title(row, 40), "bold"))
         lines.append(Line(head, 1, address=address))
+        if address == parts_at:
+            lines.append(Line(draw.own("here the branches part", "$faint"), 8))
+            continue
         try:
             found = session.compare(address, session.base_of(address)).changes
         except StudioError:

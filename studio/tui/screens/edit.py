@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import os
+import re
 import shlex
 import subprocess
 import tempfile
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
+from rich.text import Text
 from textual import on
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
@@ -27,6 +29,9 @@ from studio.tui.keys import KeyLine
 if TYPE_CHECKING:
     from studio.tui.app import StudioApp
 
+_TOKEN = re.compile(
+    r'(?P<key>"(?:[^"\\]|\\.)*")(?=\s*:)|(?P<text>"(?:[^"\\]|\\.)*"?)|(?P<word>-?\b\d[\d.eE+\-]*|\b(?:true|false|null)\b)'
+)
 LIMIT = 200_000
 """A text longer than this is cut in the editor; the cut part keeps its stored value."""
 
@@ -37,6 +42,23 @@ class Edited:
 
     doc: Tagged_JSON
     changed: bool
+
+
+class JsonArea(TextArea):
+    """A text area that colours JSON by itself: the usual highlighter brings native code along that is not needed for one grammar."""
+
+    plain_text = False
+
+    def get_line(self, line_index: int) -> Text:
+        line = super().get_line(line_index)
+        if self.plain_text or len(line) > 2_000:
+            return line
+        colours = self.app.theme_variables
+        for match in _TOKEN.finditer(line.plain):
+            name = "quiet" if match.lastgroup == "key" else "new" if match.lastgroup == "text" else "lane-fork"
+            start, stop = match.span(match.lastgroup or 0)
+            line.stylize(colours.get(name, ""), start, stop)
+        return line
 
 
 class EditScreen(ModalScreen[Edited | None]):
@@ -70,7 +92,7 @@ class EditScreen(ModalScreen[Edited | None]):
     def compose(self) -> ComposeResult:
         with Vertical(classes="dialog"):
             yield Static(self._hint, markup=False, id="edit-hint")
-            yield TextArea(id="editor", show_line_numbers=False, tab_behavior="indent", soft_wrap=True)
+            yield JsonArea(id="editor", show_line_numbers=False, tab_behavior="indent", soft_wrap=True)
             yield Static("", markup=False, id="edit-state")
             items = [("ctrl+s", "keep"), ("esc", "leave"), ("ctrl+o", "$EDITOR")]
             if self._is_text:
@@ -80,16 +102,16 @@ class EditScreen(ModalScreen[Edited | None]):
     def on_mount(self) -> None:
         self.query_one(Vertical).border_title = draw.text(self._title, "bold", 90)
         area = self.query_one("#editor", TextArea)
-        if "json" in area.available_languages and len(self._first) < 50_000:
-            area.language = "json"
-        area.theme = "css"
         area.load_text(self._first)
+        self.query_one(Vertical).styles.height = max(9, min(self._first.count("\n") + len(self._first) // 90 + 7, 36))
         area.focus()
+        if not isinstance(self._doc, (dict, list)) and len(self._first) < 200:
+            area.select_all()
         self._judge()
 
     @property
-    def _area(self) -> TextArea:
-        return self.query_one("#editor", TextArea)
+    def _area(self) -> JsonArea:
+        return self.query_one("#editor", JsonArea)
 
     def _read(self) -> Tagged_JSON:
         """The document in the editor. Raises PatchError with line and column."""
@@ -132,8 +154,7 @@ class EditScreen(ModalScreen[Edited | None]):
         if not self._as_text and not isinstance(doc, str):
             self.app.tell("Only a text can be edited as text.")
             return
-        self._as_text = not self._as_text
-        self._area.language = None if self._as_text or "json" not in self._area.available_languages else "json"
+        self._as_text = self._area.plain_text = not self._as_text
         self._area.load_text(doc if self._as_text else tagged.dumps(doc, indent=2))
 
     def action_external(self) -> None:

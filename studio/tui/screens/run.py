@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -15,7 +16,8 @@ from textual.widgets import Button, Checkbox, Input, Static
 
 from studio import tagged
 from studio.errors import PatchError, RunError, StudioError
-from studio.model import Address, GraphSpec, RunEvent, RunPlan, RunRequest
+from studio.model import Address, GraphSpec, RunEvent, RunPlan, RunRequest, Value
+from studio.render import gate, preview
 from studio.tui import draw, runlog
 from studio.tui.keys import KeyLine
 from studio.tui.lines import Line, LineView
@@ -56,7 +58,7 @@ class RunScreen(ModalScreen[Address | None]):
         self.head: Address | None = None
         self.status = "planning"
         self._start = start
-        self._log_count = 0
+        self._error_told = False
 
     def compose(self) -> ComposeResult:
         with Vertical(id="run-box", classes="dialog"):
@@ -97,15 +99,16 @@ class RunScreen(ModalScreen[Address | None]):
         going = status == "running"
         ended = status in ("done", "failed", "cancelled")
         self.query_one("#run-cancel").display = going
-        self.query_one("#run-start").display = status in ("planning", "planned", "no-plan")
+        self.query_one("#run-start").display = status in ("planning", "planned", "no-plan", "choose")
         self.query_one("#run-compare").display = ended and self.origin is not None and self.head is not None
         self.query_one("#run-close", Button).label = "Leave it running" if going else "Close"
         items = {
             "planned": [("ctrl+r", "run"), ("esc", "close")],
+            "choose": [("enter", "use this graph"), ("esc", "close")],
             "running": [("ctrl+x", "cancel the run"), ("esc", "leave it running")],
             "paused": [("enter", "answer"), ("esc", "answer later")],
         }.get(status, [("b", "compare branches")] if ended and self.origin else [])
-        self.query_one("#run-keys", KeyLine).say("", [*items, *([] if status in ("planned", "running", "paused") else [("esc", "close")])])
+        self.query_one("#run-keys", KeyLine).say("", [*items, *([] if status in ("planned", "choose", "running", "paused") else [("esc", "close")])])
 
     def _row_title(self) -> str:
         try:
@@ -119,7 +122,7 @@ class RunScreen(ModalScreen[Address | None]):
     def request(self) -> RunRequest:
         """What is asked for now."""
         trust = bool(self.query("#trust")) and self.query_one("#trust", Checkbox).value
-        return RunRequest(self.address, graph=GraphSpec(self.graph), trust_types=trust)
+        return RunRequest(self.address, graph=GraphSpec(self.graph or self.app.graph), trust_types=trust)
 
     @work(thread=True, exclusive=True, group="plan", exit_on_error=False)
     def load_plan(self, request: RunRequest) -> None:
@@ -130,6 +133,7 @@ class RunScreen(ModalScreen[Address | None]):
 
     def on_plan_ready(self, event: PlanReady) -> None:
         self.plan = event.plan
+        self.app.graph = self.graph or self.app.graph
         self.query_one("#graph").display = False
         self.query_one("#plan", LineView).show(runlog.plan_lines(event.plan))
         box = self.query_one("#trust", Checkbox)
@@ -137,8 +141,12 @@ class RunScreen(ModalScreen[Address | None]):
         if event.plan.needs_trust:
             unsafe = [use for use in event.plan.types if not use.safe]
             box.label = Content(f"Import {len(unsafe)} stored type{'s' if len(unsafe) != 1 else ''} of yours that LangGraph does not know as safe")
+        self._label_start("Run", disabled=not event.plan.runs)
         button = self.query_one("#run-start", Button)
-        button.disabled = False
+        if not event.plan.runs and not self.questions:
+            self._say("planned")
+            self.ask_input()
+            return
         self._say("paused" if self.questions else "planned")
         if self.questions:
             self._focus_answer()
@@ -155,15 +163,21 @@ class RunScreen(ModalScreen[Address | None]):
             self.app.complain(error, event.what)
             return
         self.query_one("#plan", LineView).show(runlog.refusal_lines(error))
-        self._say("no-plan")
-        self.query_one("#run-start", Button).label = "Look again"
-        self.query_one("#run-start", Button).disabled = False
+        self._say("choose" if error.candidates else "no-plan")
+        self._label_start("Use this graph" if error.candidates else "Look again")
         if isinstance(error, RunError) or error.candidates:
             box = self.query_one("#graph", Input)
             box.display = True
             if error.candidates and not box.value:
-                box.value = error.candidates[0]
+                stem = os.path.splitext(os.path.basename(self.session.location))[0]
+                box.value = stem if stem in error.candidates else error.candidates[0]
             box.focus()
+
+    def _label_start(self, words: str, *, disabled: bool = False) -> None:
+        button = self.query_one("#run-start", Button)
+        button.label = words
+        button.disabled = disabled
+        button.refresh(layout=True)
 
     @on(Input.Submitted, "#graph")
     def graph_given(self, event: Input.Submitted) -> None:
@@ -172,15 +186,14 @@ class RunScreen(ModalScreen[Address | None]):
 
     def _plan_again(self) -> None:
         self.graph = self.query_one("#graph", Input).value.strip() or None
-        self.query_one("#run-start", Button).label = "Run"
-        self.query_one("#run-start", Button).disabled = True
+        self._label_start("Run", disabled=True)
         self.query_one("#plan", LineView).show([Line(draw.own("Loading your graph …", "$quiet"), 1)])
         self.load_plan(self.request())
 
     # ------------------------------------------------------------------ running
 
     def action_run(self) -> None:
-        if self.status == "no-plan" and self.plan is None:
+        if self.status in ("no-plan", "choose") and self.plan is None:
             self._plan_again()
         elif self.status in ("planned", "no-plan"):
             self._go(self.request())
@@ -211,10 +224,10 @@ class RunScreen(ModalScreen[Address | None]):
 
     def on_run_said(self, event: RunSaid) -> None:
         said = event.event
-        lines = runlog.event_lines(said)
+        lines = runlog.event_lines(said, error_told=self._error_told)
+        self._error_told = self._error_told or said.event == "error"
         if lines:
             self.query_one("#log", LineView).extend(lines)
-            self._log_count += len(lines)
         if said.event == "end":
             self._ended(dict(said.data))
 
@@ -253,7 +266,20 @@ class RunScreen(ModalScreen[Address | None]):
         for index, one in enumerate(found):
             words = Content.styled("■ ", "$wait") + draw.text(question(one.value), "bold", 600)
             area.mount(Static(words, classes="answer question", markup=False))
-            area.mount(Input(placeholder="yes", classes="answer flat", id=f"answer-{index}"))
+            if isinstance(one.value, dict) and len(one.value) > 1:
+                told = question(one.value)
+                rest = {key: value for key, value in one.value.items() if value != told}
+                details = preview.summary(rest, 300, show_secrets=self.session.show_secrets)
+                area.mount(Static(draw.own("  " + details, "$faint"), classes="answer details", markup=False))
+            area.mount(Input(placeholder=choices(one.value), classes="answer flat", id=f"answer-{index}"))
+
+    def ask_input(self) -> None:
+        """Nothing is left to run: offer to go on with a new input."""
+        area = self.query_one("#ask", VerticalScroll)
+        area.display = True
+        self.query_one("#asked", Static).update(draw.own("Nothing is left to run here. Go on with an input, as JSON; enter runs it.", "$wait"))
+        area.mount(Input(placeholder='{"messages": [{"role": "user", "content": "…"}]}', classes="answer flat", id="input"))
+        self._focus_answer()
 
     def _focus_answer(self) -> None:
         def focus() -> None:
@@ -266,6 +292,9 @@ class RunScreen(ModalScreen[Address | None]):
     @on(Input.Submitted, ".answer")
     def answered(self, event: Input.Submitted) -> None:
         event.stop()
+        if event.input.id == "input":
+            self._go_on_with(event.value)
+            return
         boxes = list(self.query("#ask Input").results(Input))
         empty = next((box for box in boxes if not box.value.strip()), None)
         if empty is not None:
@@ -279,6 +308,14 @@ class RunScreen(ModalScreen[Address | None]):
         else:
             request = replace(base, answers={one.id or "": answer for one, answer in zip(self.questions, answers, strict=True)})
         self._go(request)
+
+    def _go_on_with(self, text: str) -> None:
+        try:
+            given = tagged.loads(text)
+        except PatchError as error:
+            self.app.complain(error, "The input must be JSON")
+            return
+        self._go(replace(self.request(), input=given, has_input=True))
 
     def action_cancel(self) -> None:
         if self.running is not None and self.status == "running":
@@ -317,6 +354,14 @@ class RunScreen(ModalScreen[Address | None]):
 
     def action_leave(self) -> None:
         self.dismiss(self.head or (self.address if self.running is not None else None))
+
+
+def choices(value: Value) -> str:
+    """What a question accepts, where it says so; else an example."""
+    found = value.get("choices") or value.get("options") if isinstance(value, dict) else None
+    if isinstance(found, list) and found:
+        return gate.line(" or ".join(one if isinstance(one, str) else preview.summary(one, 20) for one in found[:6]), 80)
+    return "yes"
 
 
 def parse_answer(text: str) -> Any:

@@ -1,0 +1,319 @@
+"""From the terminal alone: set a value at the step before, fork, run the real graph, answer its question, compare."""
+
+from __future__ import annotations
+
+import shutil
+import sqlite3
+import textwrap
+from pathlib import Path
+
+import pytest
+from textual.widgets import Button, Input, Select, TextArea
+
+from studio import tagged
+from studio.tui.panes.state import StatePane
+from studio.tui.screens.compare import CompareScreen
+from studio.tui.screens.edit import EditScreen
+from studio.tui.screens.fork import ForkScreen
+from studio.tui.screens.pick import PickScreen
+from studio.tui.screens.run import RunScreen
+from tests.factories import folder_snapshot, saver_at
+from tests.tui.driving import SAMPLES, Drive, driven, opened
+
+GRAPH = f"{SAMPLES / 'graphs.py'}:support_agent"
+
+
+@pytest.fixture
+def support(tmp_path: Path) -> Path:
+    folder = tmp_path / "support"
+    folder.mkdir()
+    return Path(shutil.copy(SAMPLES / "support_agent.sqlite", folder / "support_agent.sqlite"))
+
+
+async def editor(drive: Drive) -> TextArea:
+    await drive.until(lambda: isinstance(drive.app.screen, EditScreen) and drive.app.screen.query("#editor"), "the editor")
+    await drive.pilot.pause()
+    return drive.app.screen.query_one("#editor", TextArea)
+
+
+async def edit(drive: Drive, path: str, text: str) -> None:
+    """Choose a value in the State pane, give it another text, keep it."""
+    await drive.press("3", "right")
+    await drive.loaded()
+    drive.main.query_one("#state", StatePane).select_path(path)
+    await drive.until(lambda: drive.main.selected_path == path, path)
+    await drive.press("enter")
+    (await editor(drive)).load_text(text)
+    await drive.pilot.pause()
+    await drive.press("ctrl+s")
+    await drive.until(lambda: isinstance(drive.app.screen, ForkScreen), "the fork")
+    await previewed(drive)
+
+
+async def previewed(drive: Drive) -> None:
+    await drive.app.workers.wait_for_complete()
+    await drive.until(lambda: "Then runs" in drive.text() or "cannot be made" in drive.text(), "the preview")
+    await drive.pilot.pause(0.2)  # the preview is asked for once the form rests
+    await drive.app.workers.wait_for_complete()
+    await drive.pilot.pause()
+
+
+async def run_status(drive: Drive, *wanted: str) -> RunScreen:
+    def there() -> bool:
+        return isinstance(drive.app.screen, RunScreen) and drive.app.screen.status in wanted
+
+    await drive.until(there, f"a run that is {wanted}")
+    screen = drive.app.screen
+    assert isinstance(screen, RunScreen)
+    await drive.pilot.pause()
+    return screen
+
+
+async def test_the_refund_story_is_repaired_from_the_terminal_alone(support: Path, tmp_path: Path) -> None:
+    before = folder_snapshot(support.parent)
+    with opened(support, tmp_path / "s.sqlite", GRAPH) as session:
+        async with driven(session, session.resolve("#5", "refund-4711")) as drive:
+            await drive.until(lambda: drive.main.point)
+            await drive.loaded()
+            changes = "\n".join(drive.lines("#changes"))
+            assert "/refund/amount" in changes and "499.0" in changes
+            await drive.press("right", "down")
+            await drive.until(lambda: "#3 look_up_order" in drive.text("#why") and "the same value" in drive.text("#why"), "the trail")
+
+            await drive.go("4")
+            await edit(drive, "/order/total", "49.9")
+            assert "499.0  →  49.9" in drive.text() and "plan_refund" in drive.text("#fork-preview")
+            await drive.press("ctrl+r")
+
+            screen = await run_status(drive, "planned")
+            assert "May happen twice" in drive.text() and "issue_refund(" in drive.text(), "a run with side effects waits for a second click"
+            await drive.press("ctrl+r")
+            screen = await run_status(drive, "paused")
+            await drive.shows("Approve the refund of 49.90 EUR for order 4711?")
+            await drive.until(lambda: screen.query("#ask Input"), "the answer form")
+            screen.query("#ask Input").first(Input).focus()
+            await drive.type("yes")
+            await drive.press("enter")
+            screen = await run_status(drive, "done")
+            assert "payment service: 49.90 EUR sent for order 4711" in "\n".join(drive.lines("#log"))
+
+            await drive.press("b")
+            await drive.until(lambda: isinstance(drive.app.screen, CompareScreen))
+            await drive.until(lambda: any("/refund/amount" in line for line in drive.lines("#ends")), "the ends")
+            assert any("499.0" in line and "49.9" in line for line in drive.lines("#ends"))
+            assert any("here the branches part" in line for line in drive.lines("#left"))
+            await drive.press("escape", "escape")
+            await drive.until(lambda: drive.app.screen is drive.main)
+            await drive.until(lambda: drive.main.here and drive.main.here.number == "s6", "the new head")
+            await drive.loaded()
+            assert drive.main.point is not None
+            assert tagged.get(dict(drive.main.point.state.values), "/refund/amount") == 49.9
+    assert folder_snapshot(support.parent) == before
+
+
+async def test_a_paused_thread_is_answered_with_a(support: Path, tmp_path: Path) -> None:
+    with opened(support, tmp_path / "s.sqlite", GRAPH) as session:
+        async with driven(session, session.resolve("head", "refund-6012"), (80, 24)) as drive:
+            await drive.until(lambda: drive.main.point)
+            await drive.loaded()
+            await drive.press("a")
+            screen = await run_status(drive, "paused")
+            await drive.until(lambda: screen.plan is not None and screen.query("#ask Input"), "the plan and the form")
+            screen.query("#ask Input").first(Input).focus()
+            await drive.type("no")
+            await drive.press("enter")
+            await run_status(drive, "done")
+            assert any("ask_approval" in line for line in drive.lines("#log"))
+
+
+async def test_a_failing_node_shows_its_error(support: Path, tmp_path: Path) -> None:
+    with opened(support, tmp_path / "s.sqlite", GRAPH) as session:
+        async with driven(session, session.resolve("head", "refund-5150")) as drive:
+            await drive.until(lambda: drive.main.point)
+            await drive.loaded()
+            assert any("no returns policy" in line for line in drive.lines("#changes"))
+            await drive.press("r")
+            await run_status(drive, "planned")
+            assert "read_history" in drive.text("#plan"), "the finished sibling is named as kept"
+            await drive.press("ctrl+r")
+            await run_status(drive, "failed")
+            assert any("no returns policy" in line for line in drive.lines("#log"))
+
+
+async def test_without_a_named_graph_the_choices_are_offered(support: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(SAMPLES)
+    with opened(support, tmp_path / "s.sqlite") as session:
+        async with driven(session, session.resolve("#4", "refund-4711")) as drive:
+            await drive.until(lambda: drive.main.point)
+            await drive.loaded()
+            await drive.press("r")
+            screen = await run_status(drive, "choose")
+            assert "research_team" in drive.text("#plan")
+            assert screen.query_one("#graph", Input).value == "support_agent", "the one that is named like the file"
+            await drive.press("enter")
+            await run_status(drive, "planned")
+            await drive.press("escape")
+            await drive.until(lambda: drive.app.screen is drive.main)
+
+
+async def test_an_edit_that_is_no_json_stays_in_the_editor(support: Path, tmp_path: Path) -> None:
+    with opened(support, tmp_path / "s.sqlite") as session:
+        async with driven(session, session.resolve("#4", "refund-4711")) as drive:
+            await drive.until(lambda: drive.main.point)
+            await drive.loaded()
+            await drive.press("f")
+            await drive.until(lambda: isinstance(drive.app.screen, ForkScreen))
+            screen = drive.app.screen
+            assert isinstance(screen, ForkScreen)
+            screen.edit_path("/order/total")
+            (await editor(drive)).load_text('{"a": }')
+            await drive.shows("✕")
+            await drive.press("ctrl+s")
+            await drive.pilot.pause()
+            assert isinstance(drive.app.screen, EditScreen)
+            await drive.press("escape")
+            await drive.until(lambda: drive.app.screen is screen)
+            assert not screen.edits
+
+
+async def test_the_whole_state_becomes_one_edit_per_changed_channel(support: Path, tmp_path: Path) -> None:
+    with opened(support, tmp_path / "s.sqlite") as session:
+        async with driven(session, session.resolve("#4", "refund-4711")) as drive:
+            await drive.until(lambda: drive.main.point)
+            await drive.loaded()
+            await drive.press("f")
+            await drive.until(lambda: isinstance(drive.app.screen, ForkScreen))
+            screen = drive.app.screen
+            assert isinstance(screen, ForkScreen)
+            screen.edit_whole()
+            area = await editor(drive)
+            doc = tagged.loads(area.text)
+            doc["intent"]["wants"] = "exchange"
+            del doc["history"]
+            area.load_text(tagged.dumps(doc, indent=2))
+            await drive.pilot.pause()
+            await drive.press("ctrl+s")
+            await drive.until(lambda: drive.app.screen is screen)
+            assert [edit.path for edit in screen.edits] == ["/intent", "/history"]
+            await previewed(drive)
+            shown = "\n".join(drive.lines("#fork-preview"))
+            assert "/intent/wants" in shown and "/history" in shown
+            await drive.press("delete")
+            assert [edit.path for edit in screen.edits] == ["/intent"]
+
+
+async def test_a_fork_goes_to_another_node_in_a_new_thread(support: Path, tmp_path: Path) -> None:
+    with opened(support, tmp_path / "s.sqlite") as session:
+        async with driven(session, session.resolve("#5", "refund-4711"), (80, 24)) as drive:
+            await drive.until(lambda: drive.main.point)
+            await drive.loaded()
+            await drive.press("f")
+            await drive.until(lambda: isinstance(drive.app.screen, ForkScreen))
+            await drive.app.workers.wait_for_complete()
+            await drive.pilot.pause()
+            drive.app.screen.query_one("#goto", Select).value = "reply"
+            drive.app.screen.query_one("#new-thread", Input).value = "what-if"
+            await drive.pilot.pause()
+            await previewed(drive)
+            assert any("reply" in line for line in drive.lines("#fork-preview"))
+            assert any("a new thread" in line for line in drive.lines("#fork-preview"))
+            await drive.press("ctrl+s")
+            await drive.until(lambda: drive.main.thread_id == "what-if", "the new thread")
+            await drive.loaded()
+            assert drive.main.point is not None and drive.main.point.state.next == ("reply",)
+
+
+async def test_a_value_is_picked_from_the_state(support: Path, tmp_path: Path) -> None:
+    with opened(support, tmp_path / "s.sqlite") as session:
+        async with driven(session, session.resolve("#4", "refund-4711")) as drive:
+            await drive.until(lambda: drive.main.point)
+            await drive.loaded()
+            await drive.press("f")
+            await drive.until(lambda: isinstance(drive.app.screen, ForkScreen))
+            await drive.press("enter")
+            await drive.until(lambda: isinstance(drive.app.screen, PickScreen) and drive.app.screen.query("#pick"))
+            await drive.pilot.pause()
+            drive.app.screen.query_one("#pick", StatePane).select_path("/intent")
+            await drive.pilot.pause()
+            await drive.press("enter")
+            assert "refund" in (await editor(drive)).text
+
+
+async def test_cancel_ends_an_endless_run(tmp_path: Path) -> None:
+    module = tmp_path / "slow.py"
+    module.write_text(textwrap.dedent("""
+        import time
+        from typing import TypedDict
+        from langgraph.graph import END, START, StateGraph
+
+        class State(TypedDict, total=False):
+            fast: bool
+
+        def work(state):
+            print("\\x1b[31mworking\\x1b[0m", flush=True)
+            if not state.get("fast"):
+                time.sleep(600)
+            return {"fast": False}
+
+        builder = StateGraph(State)
+        builder.add_node("work", work)
+        builder.add_edge(START, "work")
+        builder.add_edge("work", END)
+    """))
+    path = tmp_path / "slow.sqlite"
+    namespace: dict[str, object] = {}
+    exec(module.read_text(), namespace)  # noqa: S102 - the test's own module
+    with saver_at(path) as saver:
+        graph = namespace["builder"].compile(checkpointer=saver)  # type: ignore[attr-defined]
+        graph.invoke({"fast": True}, {"configurable": {"thread_id": "t", "checkpoint_ns": ""}})
+    with opened(path, tmp_path / "s.sqlite", f"{module}:builder") as session:
+        start = session.resolve("#1", "t")
+        async with driven(session, start) as drive:
+            await drive.until(lambda: drive.main.point)
+            await drive.loaded()
+            await edit(drive, "/fast", "false")
+            await drive.press("ctrl+r")
+            await drive.until(lambda: isinstance(drive.app.screen, RunScreen) and drive.app.screen.status in ("planned", "running"))
+            screen = drive.app.screen
+            assert isinstance(screen, RunScreen)
+            if screen.status == "planned":
+                await drive.press("ctrl+r")
+            await drive.until(lambda: any("working" in line for line in drive.lines("#log")), "its print")
+            assert "\x1b" not in "".join(drive.lines("#log"))
+            await drive.until(lambda: screen.running is not None)
+            assert drive.main.offers("cancel")
+            await drive.press("ctrl+x")
+            await run_status(drive, "cancelled")
+            assert not drive.main.offers("cancel")
+
+
+async def test_fork_and_run_takes_one_click_only_without_side_effects(support: Path, tmp_path: Path) -> None:
+    with opened(support, tmp_path / "s.sqlite", GRAPH) as session:
+        async with driven(session, session.resolve("#8", "refund-4711")) as drive:
+            await drive.until(lambda: drive.main.point)
+            await drive.loaded()
+            await drive.press("f")
+            await drive.until(lambda: isinstance(drive.app.screen, ForkScreen))
+            await previewed(drive)
+            await drive.until(lambda: not drive.app.screen.query_one("#fork-run", Button).disabled)
+            await drive.press("ctrl+r")
+            screen = await run_status(drive, "planned", "running", "done")
+            assert screen.plan is not None
+            if screen.plan.one_click:
+                await run_status(drive, "done")
+            else:
+                assert screen.status == "planned"
+
+
+async def test_the_forks_of_a_session_lie_in_a_database_that_langgraph_reads(support: Path, tmp_path: Path) -> None:
+    with opened(support, tmp_path / "s.sqlite") as session:
+        async with driven(session, session.resolve("#4", "refund-4711")) as drive:
+            await drive.until(lambda: drive.main.point)
+            await drive.loaded()
+            await edit(drive, "/order/total", "49.9")
+            await drive.press("ctrl+s")
+            await drive.until(lambda: drive.main.here and drive.main.here.number == "s1", "the fork row")
+            await drive.loaded()
+            assert "vs origin #4" in drive.text("#tabs")
+    with sqlite3.connect(tmp_path / "s.sqlite") as connection:
+        assert connection.execute("SELECT count(*) FROM checkpoints").fetchone()[0] >= 1
