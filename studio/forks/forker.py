@@ -9,18 +9,19 @@ from __future__ import annotations
 import hashlib
 import sqlite3
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from studio import value
 from studio.diff import diff
 from studio.errors import PatchError, RefError, StudioError
 from studio.explain import channels
-from studio.forks import copy, goto, ids, needs, patch, rows, shape, subgraph, warnings
+from studio.forks import copy, goto, needs, patch, rows, shape, subgraph, verify, warnings
 from studio.forks.copy import Draft
-from studio.forks.rows import NewRow, NewWrite
+from studio.forks.plan import Built, Level, Plan, build
+from studio.forks.rows import NewWrite
 from studio.forks.scratch import Scratch, record_origin, write_transaction
-from studio.model import START, Address, Checkpoint, ForkPreview, ForkRequest, ForkResult, RawCheckpoint, State, Value, WriteRow
+from studio.model import Address, Checkpoint, ForkPreview, ForkRequest, ForkResult, RawCheckpoint, State, Value, WriteRow
 from studio.stores import open_store
 from studio.stores.base import Store
 
@@ -29,57 +30,6 @@ if TYPE_CHECKING:
     from studio.notes import Notes
 
 T = TypeVar("T")
-
-
-@dataclass(slots=True)
-class _Level:
-    """One checkpoint to copy: the root's, a subgraph's calling one, or the chosen one."""
-
-    raw: RawCheckpoint
-    draft: Draft
-    call: subgraph.Call | None
-    """How the next level is entered; None for the chosen checkpoint."""
-    rebuilt: frozenset[str]
-    """Channels whose value the reader rebuilds at this checkpoint."""
-    chain: list[RawCheckpoint] = field(default_factory=list)
-    """Ancestors that a delta channel needs."""
-    memory: list[RawCheckpoint] = field(default_factory=list)
-    """Checkpoints of persistent subgraphs below this level."""
-
-
-@dataclass(slots=True)
-class _Plan:
-    request: ForkRequest
-    state: State
-    levels: list[_Level]
-    recipe: str
-    values: dict[str, Value]
-    """Every channel the fork will hold, scheduling channels included."""
-    next: tuple[str | None, ...] | None
-    warnings: list[str]
-    newest: str
-    """Largest id of the origin's thread in base and scratch when the plan was made."""
-    also: list[RawCheckpoint] = field(default_factory=list)
-    """Rows that only help to read the scratch file by itself."""
-    moved_thread: bool = False
-
-    @property
-    def draft(self) -> Draft:
-        return self.levels[-1].draft
-
-
-@dataclass(slots=True)
-class _Built:
-    """A plan with its ids: what goes into the file."""
-
-    new: list[NewRow]
-    carried: list[NewRow]
-    carried_from: dict[Address, Address]
-    """New address of a carried row -> where it was read."""
-
-    @property
-    def created(self) -> tuple[Address, ...]:
-        return tuple(row.address for row in self.new)
 
 
 class Forker:
@@ -98,21 +48,28 @@ class Forker:
         """What `fork` would store. Never writes; a refusal is a value. RefError when the checkpoint is not there."""
         try:
             plan = self._together(lambda: self._plan(request))
-            self._build(plan, plan.newest)
+            build(plan, plan.newest)
         except PatchError as error:
-            return ForkPreview((), None, (), f"{error.message} {error.hint}".strip())
+            reason = error.message if error.message.endswith((".", "?", "!")) else f"{error.message}."
+            return ForkPreview((), None, (), f"{reason} {error.hint}".strip())
         after = self._visible(plan)
         return ForkPreview(tuple(diff(plan.state.values, after)), plan.next, tuple(plan.warnings), None, after)
 
     def goto_candidates(self, address: Address) -> tuple[str, ...]:
-        """Every node that this file knows of the graph at `address` and can start, by name."""
-        record, headers, writes = self._context(address)
+        """Every node that this file knows of the graph at `address` and can start, by name; () where nothing can be read."""
+        try:
+            record, headers, writes = self._context(address)
+        except PatchError:
+            return ()
         known = shape.learn(self._store, address, record["v"], headers, writes)
         return tuple(sorted(node for node in known.nodes if goto.is_goable(node, known, record["v"])))
 
     def as_node_candidates(self, address: Address) -> tuple[str, ...]:
         """Nodes to write as, the ones that LangGraph would take first: those that made this checkpoint, then all others."""
-        record, headers, writes = self._context(address)
+        try:
+            record, headers, writes = self._context(address)
+        except PatchError:
+            return ()
         known = shape.learn(self._store, address, record["v"], headers, writes)
         last = shape.last_nodes(record)
         others = sorted((known.nodes | set(record["versions_seen"]) - channels.NOT_NODES) - set(last))
@@ -123,7 +80,7 @@ class Forker:
     def fork(self, request: ForkRequest) -> ForkResult:
         """Store a fork and read it back. PatchError when it is refused or the file cannot be written; then nothing is stored."""
         plan = self._together(lambda: self._plan(request))
-        self._build(plan, plan.newest)  # whatever cannot be encoded is refused before any file is made
+        build(plan, plan.newest)  # whatever cannot be encoded is refused before any file is made
         if request.in_place and not self._scratch.is_store:
             built, stored_in = self._store_in_place(plan)
         else:
@@ -145,7 +102,10 @@ class Forker:
         )
 
     def bring(self, address: Address, *, writes: bool = True) -> None:
-        """Put a checkpoint into the scratch file under its own address, with what it needs there, for `update_state` on it."""
+        """Put a checkpoint into the scratch file under its own address, with what it needs there, for `update_state` on it.
+
+        Shows nothing new, so the store that is read is left as it is.
+        """
         record, headers, write_headers = self._context(address)
         raw = self._raw(address)
         level = self._level(raw, address.thread_id, record, headers, None)
@@ -158,7 +118,6 @@ class Forker:
             tables = _tables(connection, self._scratch.path)
             copies = [needs.moved(one, address.thread_id, one.header.checkpoint_ns) for one in carried]
             rows.insert(connection, tables, copies, moved, carried=True)
-        self._refresh()
 
     # ---- planning
 
@@ -183,7 +142,7 @@ class Forker:
             raise RefError(f"There is no checkpoint {address.checkpoint_id} in thread {address.thread_id!r}.")
         return found
 
-    def _plan(self, request: ForkRequest) -> _Plan:
+    def _plan(self, request: ForkRequest) -> Plan:
         if request.is_update:
             raise PatchError("Writing as a node needs your graph: a run does it, not the fork recipes.", "", "needs-graph")
         address = request.address
@@ -213,7 +172,7 @@ class Forker:
             next_nodes = None
         level.chain = self._chain(level, headers)
         acts = [name for name, done in (("set", bool(request.patch)), ("goto", request.goto is not None)) if done]
-        plan = _Plan(
+        plan = Plan(
             request,
             state,
             levels,
@@ -254,7 +213,7 @@ class Forker:
 
     def _levels(
         self, raw: RawCheckpoint, record: dict[str, Value], thread_id: str, headers: list[Checkpoint], writes: list[WriteRow]
-    ) -> list[_Level]:
+    ) -> list[Level]:
         """The checkpoints to copy, from the root down to the chosen one."""
         if not raw.header.checkpoint_ns:
             return [self._level(raw, thread_id, record, headers, None)]
@@ -285,16 +244,16 @@ class Forker:
         record: dict[str, Value],
         headers: Sequence[Checkpoint],
         call: subgraph.Call | None,
-    ) -> _Level:
+    ) -> Level:
         metadata = value.decode_metadata(raw.metadata)
         draft = copy.start(raw, record, metadata, thread_id=thread_id, ns=raw.header.checkpoint_ns, parent=None)
         rebuilt = frozenset(self._explainer.state(raw.header.address).rebuilt)
         remembered = needs.memories(headers, draft.checkpoint_ns, raw.header.checkpoint_id)
-        level = _Level(raw, draft, call, rebuilt, memory=list(self._store.raw(remembered).values()) if remembered else [])
+        level = Level(raw, draft, call, rebuilt, memory=list(self._store.raw(remembered).values()) if remembered else [])
         level.chain = self._chain(level, headers)
         return level
 
-    def _chain(self, level: _Level, headers: Sequence[Checkpoint]) -> list[RawCheckpoint]:
+    def _chain(self, level: Level, headers: Sequence[Checkpoint]) -> list[RawCheckpoint]:
         """Ancestors that must be beside the fork: for delta channels whose value it does not hold itself."""
         missing = needs.delta_channels(level.draft.record, value.decode_metadata(level.raw.metadata), level.rebuilt)
         missing -= level.draft.edited
@@ -306,7 +265,7 @@ class Forker:
         later = [header.address for header in shape.leaves(same)[:8] if header.origin == "base" and header.address != address]
         return list(self._store.raw(later).values())
 
-    def _visible(self, plan: _Plan) -> dict[str, Value]:
+    def _visible(self, plan: Plan) -> dict[str, Value]:
         """The state channels among the fork's values, in the order of the origin's."""
         internal = set(plan.state.internal)
         old_nodes = {name for name in internal if not channels.is_internal(name)}
@@ -316,39 +275,7 @@ class Forker:
 
     # ---- storing
 
-    def _build(self, plan: _Plan, newest: str) -> _Built:
-        """Give ids from the root down, each after the one before and after `newest`."""
-        new: list[NewRow] = []
-        carried: list[NewRow] = []
-        came_from: dict[Address, Address] = {}
-        ns = ""
-        parents: dict[str, str] = {}
-        for level in plan.levels:
-            draft, origin = level.draft, level.raw.header
-            same_place = not plan.moved_thread and ns == origin.checkpoint_ns
-            draft.checkpoint_ns = ns
-            if parents:
-                draft.metadata["parents"] = dict(parents)
-            keeps_parent = same_place or bool(level.chain)
-            draft.parent = origin.parent_checkpoint_id if keeps_parent else None
-            checkpoint_id = ids.new_id(newest, draft.step)
-            newest = max(newest, checkpoint_id)
-            row = draft.row(checkpoint_id)
-            new.append(row)
-            for one in level.chain:
-                carried.append(needs.moved(one, draft.thread_id, ns))
-                came_from[carried[-1].address] = one.header.address
-            for one in level.memory:
-                inner = ns + one.header.checkpoint_ns[len(origin.checkpoint_ns) :]
-                carried.append(needs.moved(one, draft.thread_id, inner))
-                came_from[carried[-1].address] = one.header.address
-            if level.call is not None:
-                parents = {**parents, ns: checkpoint_id}
-                ns = level.call.inner_namespace(draft.format, checkpoint_id, ns, draft.step)
-        carried += [needs.moved(one, plan.draft.thread_id, one.header.checkpoint_ns) for one in plan.also]
-        return _Built(new, carried, came_from)
-
-    def _store_in_scratch(self, plan: _Plan) -> tuple[_Built, str]:
+    def _store_in_scratch(self, plan: Plan) -> tuple[Built, str]:
         self._scratch.ensure(self._base())
         beside = self._writes_beside(plan)
         with write_transaction(self._scratch.path) as connection:
@@ -357,7 +284,7 @@ class Forker:
                 record_origin(connection, made, level.raw.header.address, _sha256(level.raw.blob))
         return built, self._scratch.path
 
-    def _store_in_place(self, plan: _Plan) -> tuple[_Built, str]:
+    def _store_in_place(self, plan: Plan) -> tuple[Built, str]:
         """INSERT into the user's own file, with an entry in the audit before and after."""
         path = self._base().location
         notes = self._notes()
@@ -372,13 +299,13 @@ class Forker:
 
     def _insert(
         self,
-        plan: _Plan,
+        plan: Plan,
         beside: Mapping[Address, Sequence[WriteRow]],
         connection: sqlite3.Connection,
         path: str,
         *,
         check_origin: bool,
-    ) -> _Built:
+    ) -> Built:
         """Give ids and insert. Nothing is read through the store here: closing its file would drop the lock that we hold."""
         tables = _tables(connection, path)
         thread_id = plan.draft.thread_id
@@ -394,7 +321,7 @@ class Forker:
         if plan.moved_thread and rows.has_thread(connection, tables, thread_id):
             raise PatchError(f"There is a thread {thread_id!r} already.", "Choose a name that is not in use.", "thread-exists")
         newest = max(plan.newest, rows.newest_id(connection, tables, thread_id))
-        built = self._build(plan, newest)
+        built = build(plan, newest)
         carried = built.carried
         if check_origin:  # the user's own file has them already at their own address
             carried = [row for row in carried if built.carried_from.get(row.address, row.address) != row.address]
@@ -407,49 +334,23 @@ class Forker:
         rows.insert(connection, tables, carried, writes, carried=True)
         return built
 
-    def _writes_beside(self, plan: _Plan) -> dict[Address, tuple[WriteRow, ...]]:
+    def _writes_beside(self, plan: Plan) -> dict[Address, tuple[WriteRow, ...]]:
         """The writes under all rows that go along."""
         along = [one.header.address for level in plan.levels for one in (*level.chain, *level.memory)]
         return needs.writes_under(self._store, along)
 
     # ---- reading back
 
-    def _verify(self, plan: _Plan, built: _Built) -> list[str]:
+    def _verify(self, plan: Plan, built: Built) -> list[str]:
         """Read the stored fork and compare it with the plan; each difference is one line."""
         new = built.created[-1]
         try:
             raw = self._raw(new)
-            record = copy.open_record(raw)
-            state = self._explainer.state(new)
+            states = [self._explainer.state(one) for one in built.created]
+            found = verify.differences(plan, raw, copy.open_record(raw), states[-1])
         except StudioError as error:
             return [f"The stored fork cannot be read back: {error.message}"]
-        found = []
-        draft = plan.draft
-        for name, wanted in plan.values.items():
-            if name in record["channel_values"]:
-                got = patch.plain(record["channel_values"][name])
-            elif name in state.values:
-                got = state.values[name]
-            else:
-                found.append(f"{name} is not in the stored fork.")
-                continue
-            if not value.equal(got, wanted):
-                found.append(f"{name} is not what was asked for.")
-        extra = [name for name in record["channel_values"] if name not in plan.values]
-        found += [f"{name} is in the stored fork, though it was not asked for." for name in extra]
-        before = value.decode(draft.origin.tag, draft.origin.blob)["channel_values"]
-        for name, kept in before.items():
-            if name in draft.edited or name not in record["channel_values"]:
-                continue
-            if value.encode(raw.tag, kept) != value.encode(raw.tag, record["channel_values"][name]):
-                found.append(f"The stored bytes of {name} changed, though it was not edited.")
-        # formats 1 and 2 store no names of what runs next: the origin's own rows or thread told, and the fork has none of them
-        untold = draft.format < 3 and (state.next is None or None in state.next)
-        # the first task of a functional entrypoint is named by later rows only
-        untold = untold or (state.next == (START,) and len(plan.next or ()) == 1 and draft.origin.header.source == "input")
-        if plan.next is not None and not untold and sorted(map(str, state.next or ())) != sorted(map(str, plan.next)):
-            found.append(f"Next is {_names(state.next)}, where {_names(plan.next)} was expected.")
-        return found
+        return [*found, *verify.lost_calls(built.created, states)]
 
     # ---- surroundings
 
@@ -493,12 +394,6 @@ def _plain_values(draft: Draft) -> dict[str, Value]:
 
 def _sha256(blob: bytes) -> str:
     return hashlib.sha256(blob).hexdigest()
-
-
-def _names(nodes: Sequence[str | None] | None) -> str:
-    if nodes is None:
-        return "not known"
-    return ", ".join(name or "?" for name in nodes) or "nothing"
 
 
 def _tables(connection: sqlite3.Connection, path: str) -> rows.Tables:

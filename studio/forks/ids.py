@@ -6,6 +6,7 @@ LangGraph takes the largest id of a thread as its head, so the id of a fork has 
 from __future__ import annotations
 
 import contextlib
+import math
 import os
 import random
 import re
@@ -91,11 +92,11 @@ def next_version(versions: Iterable[Any]) -> int | str:
             numbers.append(version)
         elif isinstance(version, float):
             any_seen, only_ints = True, False
-            numbers.append(int(version))
+            numbers.append(int(version) if math.isfinite(version) else 0)
         elif isinstance(version, str):
             any_seen, only_ints = True, False
             digits = version.split(".", 1)[0]
-            if digits.isdigit():
+            if digits.isascii() and digits.isdigit():
                 numbers.append(int(digits))
     highest = max(numbers) + 1
     if any_seen and only_ints:

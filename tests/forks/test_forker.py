@@ -327,6 +327,8 @@ def test_a_failed_step_is_repaired(tmp_path: Path) -> None:
 def test_messages_are_edited_by_id(shop: Path) -> None:
     with studio_on(shop) as studio:
         point = studio.before("approve", thread="done")
+        flattened = studio.preview(point, {"/messages/0": "hello"}).warnings
+        assert any("HumanMessage and becomes text" in line for line in flattened)
         made = studio.fork(point, {"/messages/id:tool-1/content": "39.90", "/price": 39.9})
         assert made.verified
     graphs.run(made.stored_in, shop_graph, "done", made.address.checkpoint_id)
