@@ -14,6 +14,9 @@ from studio.stores.salvage import Salvaged, ranges, salvage
 T = TypeVar("T")
 
 
+Saved = tuple[dict[tuple[str, str], Problem], dict[str, set[int]]]
+
+
 class Damage:
     """Remembers, for each state of the file, which tables are damaged and which of their rows can be read."""
 
@@ -21,6 +24,7 @@ class Damage:
         self._token = token
         self._salvaged: dict[str, tuple[object, Salvaged]] = {}
         self._problems: dict[tuple[str, str], Problem] = {}
+        self._in_part: dict[str, set[int]] = {}
 
     def either(self, table: Table, by_query: Callable[[], T], row_by_row: Callable[[], T]) -> T:
         """`by_query`, unless the table is known to be damaged or turns out to be: then `row_by_row`."""
@@ -70,7 +74,7 @@ class Damage:
             found: Row | None = connection.execute(f"SELECT {columns} FROM {table.name} WHERE rowid = ?", (rowid,)).fetchone()
         except sqlite3.DatabaseError as error:
             only_damage(error)
-            self.report("damaged", f"table {table.plain_name}, row {rowid}", "This row cannot be read whole.")
+            self._in_part.setdefault(table.plain_name, set()).add(rowid)
             return None
         return found
 
@@ -84,12 +88,17 @@ class Damage:
         for problem in problems:
             self._problems[problem.kind, problem.where] = problem
 
-    def saved(self) -> dict[tuple[str, str], Problem]:
-        return dict(self._problems)
+    def saved(self) -> Saved:
+        return dict(self._problems), {table: set(found) for table, found in self._in_part.items()}
 
-    def restore(self, saved: dict[tuple[str, str], Problem]) -> None:
+    def restore(self, saved: Saved) -> None:
         """Forget what was reported since `saved`: by a look at a file that was changing under it."""
-        self._problems = dict(saved)
+        problems, in_part = saved
+        self._problems, self._in_part = dict(problems), {table: set(found) for table, found in in_part.items()}
 
     def problems(self) -> list[Problem]:
-        return list(self._problems.values())
+        in_part = [
+            Problem("damaged", f"table {table}, rows {ranges(found)}", f"{len(found)} rows cannot be read whole.")
+            for table, found in self._in_part.items()
+        ]
+        return [*self._problems.values(), *in_part]

@@ -26,7 +26,8 @@ class PrivateCopy:
     """A copy in a folder of ours (mode 0700) that goes away with `remove()` or at exit.
 
     The folder holds a locked file while its owner lives; a folder whose lock can be taken was left behind by a process that
-    was killed, and the next one sweeps it. Raises OpenError when there is no room.
+    was killed, and the next one sweeps it. Raises OpenError when there is no room, FileNotFoundError when a part vanished
+    while it was copied.
     """
 
     def __init__(self, source: str) -> None:
@@ -52,6 +53,9 @@ class PrivateCopy:
                 target = self.path + part[len(source):]
                 shutil.copyfile(part, target)
                 os.chmod(target, 0o600)
+        except FileNotFoundError:
+            self.remove()
+            raise
         except OSError as error:
             self.remove()
             raise OpenError(f"{source} cannot be copied to be read: {error.strerror or error}.", slug="unreadable") from error

@@ -17,7 +17,7 @@ from studio.errors import OpenError
 from studio.model import Address, Checkpoint, Problem, RawCheckpoint, WriteRow
 from studio.stores import rows, waiting
 from studio.stores.base import Capability, ThreadKeys
-from studio.stores.damage import Damage
+from studio.stores.damage import Damage, Saved
 from studio.stores.layout import Layout, find_layout
 from studio.stores.outline import Outline
 from studio.stores.queries import Queries
@@ -59,9 +59,6 @@ class SqliteStore:
         except OpenError:
             self._file.close()
             raise
-        except sqlite3.DatabaseError as error:
-            self._file.close()
-            raise OpenError(f"{self.location} is damaged: {error}.", "Look for another copy of it.", "damaged") from error
 
     def token(self) -> object:
         held = getattr(self._held, "token", None)
@@ -165,7 +162,7 @@ class SqliteStore:
         if held is not None:
             return _read(*held, read)
 
-        saved: dict[tuple[str, str], Problem] | None = None
+        saved: Saved | None = None
 
         def attempt(connection: sqlite3.Connection) -> T:
             nonlocal saved
@@ -181,7 +178,10 @@ class SqliteStore:
             finally:
                 self._held.now = self._held.token = None
 
-        return self._file.look(attempt)
+        try:
+            return self._file.look(attempt)
+        except sqlite3.DatabaseError as error:  # the schema itself, or what no way around it helps
+            raise OpenError(f"{self.location} is damaged: {error}.", "Look for another copy of it.", "damaged") from error
 
     def _layout_now(self, connection: sqlite3.Connection) -> Layout:
         """Known, unless the schema changed: a newer saver adds a column to a file that is open here."""
@@ -240,7 +240,7 @@ class SqliteStore:
             return
         try:
             hidden = alone._look(Queries.count) - self._look(Queries.count)
-        except (OpenError, sqlite3.DatabaseError):
+        except OpenError:
             return
         finally:
             alone.close()

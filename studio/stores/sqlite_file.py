@@ -37,7 +37,7 @@ from studio.stores.wal import has_commit, is_in_use
 T = TypeVar("T")
 
 LOCK_FREE_VFS = "win32-none" if os.name == "nt" else "unix-none"
-TRIES = 6
+TRIES = 8
 BUSY_SECONDS = 0.7
 """How long one try waits for a writer's lock."""
 RACY_SECONDS = 0.02
@@ -84,7 +84,8 @@ class SqliteFile:
 
     def token(self) -> Token:
         """(size, mtime_ns, inode) of the file, its `-wal` and its `-journal`; equal as long as nothing was written."""
-        return _stamp(self.path), _stamp(self.path + "-wal"), _stamp(self.path + "-journal")
+        log = None if self._ignore_wal else _stamp(self.path + "-wal")
+        return _stamp(self.path), log, _stamp(self.path + "-journal")
 
     def problems(self) -> list[Problem]:
         """What is wrong with the file as a whole."""
@@ -99,11 +100,12 @@ class SqliteFile:
         if self._closed:
             raise OpenError(f"{self.location} was closed.")
         error: Exception = _Moved()
+        first = self.token()
         for attempt in range(TRIES):
             with turn(self.path):
                 before = self.token()
                 try:
-                    how = self._how(before, attempt)
+                    how = self._how(before, attempt, before[2] == first[2])
                     if not how.guarded:
                         _wait_out_racy(before)
                     result = self._look(how, read)
@@ -131,17 +133,19 @@ class SqliteFile:
 
     # ---- how to open
 
-    def _how(self, token: Token, attempt: int) -> _How:
+    def _how(self, token: Token, attempt: int, same_journal: bool) -> _How:
         _, wal, journal = token
         header = self._read_header()
+        if self._copy is not None and self._copy[0] == token:
+            return self._private(token)
         if journal is not None and journal[0] > 0 and _starts_with(self.path + "-journal", JOURNAL_MAGIC):
             # a running transaction of a living writer can be read past; a journal that was left behind cannot
-            if attempt < 3 and not header.wal:
+            if (attempt < 3 or not same_journal) and not header.wal:
                 return _How("shared", f"{_uri(self.path)}?mode=ro", guarded=True)
             return self._private(token, Problem(
                 "journal-left", self.path + "-journal", "A transaction was cut off; the file is shown as it was before it."
             ))
-        if wal is not None and wal[0] > 0 and not self._ignore_wal:
+        if wal is not None and wal[0] > 0:
             commit = self._has_commit(wal)
             if commit is not False and attempt < 4 and is_in_use(self.path + "-shm"):
                 return _How("shared", f"{_uri(self.path)}?mode=ro&readonly_shm=1", guarded=True)
@@ -149,9 +153,11 @@ class SqliteFile:
                 return _How("alone", f"{_uri(self.path)}?mode=ro&vfs={LOCK_FREE_VFS}", exclusive=True)
             if commit is not False:
                 return self._private(token)
-        elif attempt >= 3 and not header.wal:
-            # a busy writer with a rollback journal: take a lock, and wait for its
-            return _How("shared", f"{_uri(self.path)}?mode=ro", guarded=True)
+        if attempt >= 3 and not self._ignore_wal:  # overtaken by a busy writer again and again: take a lock beside its own
+            if not header.wal:
+                return _How("shared", f"{_uri(self.path)}?mode=ro", guarded=True)
+            if wal is not None and is_in_use(self.path + "-shm"):
+                return _How("shared", f"{_uri(self.path)}?mode=ro&readonly_shm=1", guarded=True)
         if header.truncated:
             self._problems["truncated"] = Problem(
                 "truncated", self.location,
@@ -178,6 +184,8 @@ class SqliteFile:
             connection.execute("BEGIN")
             try:
                 return read(connection)
+            except UnicodeDecodeError as error:  # Python cannot read SQLite's message, which quotes the damaged schema
+                raise sqlite3.DatabaseError("malformed database schema") from error
             finally:
                 if connection.in_transaction:
                     connection.execute("ROLLBACK")
@@ -187,7 +195,10 @@ class SqliteFile:
     def _private(self, token: Token, problem: Problem | None = None) -> _How:
         if self._copy is None or self._copy[0] != token:
             self._drop_copy()
-            copy = PrivateCopy(self.path)
+            try:
+                copy = PrivateCopy(self.path)
+            except FileNotFoundError:
+                raise _Moved from None
             if self.token() != token:
                 copy.remove()
                 raise _Moved

@@ -7,6 +7,7 @@ import shutil
 import sqlite3
 import subprocess
 import sys
+import tempfile
 from pathlib import Path
 
 import pytest
@@ -169,7 +170,7 @@ def test_a_cut_off_transaction_is_rolled_back_in_a_private_copy_only(
     rows = alone(shop)
     copies = tmp_path / "copies"
     copies.mkdir()
-    monkeypatch.setattr(private_copy.tempfile, "tempdir", str(copies))
+    monkeypatch.setattr(tempfile, "tempdir", str(copies))
     change = "UPDATE checkpoints SET metadata = zeroblob(20000)"
     left_behind(shop, "PRAGMA journal_mode=delete", "PRAGMA cache_size=1", "BEGIN IMMEDIATE", change)
     assert Path(f"{shop}-journal").stat().st_size > 0
@@ -186,7 +187,7 @@ def test_a_cut_off_transaction_is_rolled_back_in_a_private_copy_only(
 
 
 def test_copies_of_a_killed_process_are_swept(tmp_path: Path, shop: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(private_copy.tempfile, "tempdir", str(tmp_path))
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
     kept = private_copy.PrivateCopy(str(shop))
     stale = tmp_path / f"{private_copy.PREFIX}stale"
     stale.mkdir()

@@ -1,0 +1,195 @@
+"""One bad page, row or id never hides another: everything readable is returned, the rest is counted and located."""
+
+from __future__ import annotations
+
+import random
+import sqlite3
+from pathlib import Path
+
+import pytest
+
+from studio.errors import OpenError
+from studio.model import Address
+from studio.stores import open_store
+from studio.stores.salvage import ranges
+from studio.stores.sqlite import SqliteStore
+from tests.factories import folder_snapshot, saver_at
+
+PAGE = 512
+THREADS = 6
+EACH = 40
+
+
+@pytest.fixture
+def many(tmp_path: Path) -> Path:
+    """Small pages, so that rows, their overflow and the indexes lie on pages of their own."""
+    folder = tmp_path / "many"
+    folder.mkdir()
+    path = folder / "many.sqlite"
+    connection = sqlite3.connect(path)
+    connection.execute(f"PRAGMA page_size={PAGE}")
+    with saver_at(tmp_path / "schema.sqlite") as saver:
+        saver.setup()
+        for (sql,) in saver.conn.execute("SELECT sql FROM sqlite_master WHERE type = 'table'").fetchall():
+            connection.execute(sql)
+    for number in range(EACH):
+        for thread in range(THREADS):
+            parent = f"{number - 1:04}" if number else None
+            blob = bytes([0x81, 0xA1, 0x76, 4]) + bytes(random.Random(number).randbytes(1408))  # a leaf and two overflow pages
+            metadata = f'{{"source": "loop", "step": {number}, "parents": {{}}}}'.encode()
+            keys = (f"t{thread}", f"{number:04}")
+            connection.execute("INSERT INTO checkpoints VALUES (?, '', ?, ?, 'msgpack', ?, ?)", (*keys, parent, blob, metadata))
+            connection.execute("INSERT INTO writes VALUES (?, '', ?, 'task', '', 0, 'n', 'msgpack', ?)", (*keys, b"\x01" * 700))
+    connection.commit()
+    connection.close()
+    return path
+
+
+def pages(path: Path, kind: str) -> list[int]:
+    """Page numbers by what they hold: `leaf:NAME`, `overflow:NAME`, `internal:NAME`."""
+    wanted, _, name = kind.partition(":")
+    connection = sqlite3.connect(path)
+    try:
+        query = "SELECT pageno FROM dbstat WHERE name = ? AND pagetype = ? ORDER BY pageno"
+        rows = connection.execute(query, (name, wanted)).fetchall()
+    except sqlite3.OperationalError:
+        pytest.skip("this build of SQLite cannot tell what a page holds")
+    finally:
+        connection.close()
+    return [row[0] for row in rows]
+
+
+def overwrite(path: Path, numbers: list[int], content: bytes = b"\xff" * PAGE) -> None:
+    with open(path, "r+b") as file:
+        for number in numbers:
+            file.seek((number - 1) * PAGE)
+            file.write(content)
+
+
+def read(path: Path) -> tuple[SqliteStore, list[Address]]:
+    before = folder_snapshot(path.parent)
+    store = SqliteStore(str(path))
+    found = []
+    for keys in list(store.threads()):
+        found += [header.address for _, header in store.checkpoints(keys.thread_id)]
+        store.write_headers(keys.thread_id)
+    raws = store.raw(found)
+    assert list(raws) == found
+    assert sorted(raw.header.address for raw in store.scan()) == sorted(found)
+    store.writes(found)
+    assert folder_snapshot(path.parent) == before
+    return store, found
+
+
+def lost_in(path: Path, table: str, column: str = "thread_id") -> set[int]:
+    """Rowids that cannot be read one by one, by an independent look."""
+    connection = sqlite3.connect(f"file:{path}?immutable=1", uri=True)
+    lost = set()
+    for rowid in range(1, THREADS * EACH + 1):
+        try:
+            if connection.execute(f"SELECT {column} FROM {table} NOT INDEXED WHERE rowid = ?", (rowid,)).fetchone() is None:
+                lost.add(rowid)
+        except sqlite3.DatabaseError:
+            lost.add(rowid)
+    connection.close()
+    return lost
+
+
+@pytest.mark.parametrize("kind", ["leaf:checkpoints", "internal:checkpoints"])
+@pytest.mark.parametrize("content", [b"\xff" * PAGE, bytes(PAGE)], ids=["ones", "zeros"])
+def test_damaged_pages_cost_only_their_own_rows(many: Path, kind: str, content: bytes) -> None:
+    root = pages(many, "internal:checkpoints")[0]
+    chosen = [number for number in pages(many, kind) if number != root][1:3]
+    overwrite(many, chosen, content)
+    lost = lost_in(many, "checkpoints")
+    store, addresses = read(many)
+    assert lost
+    assert len(addresses) == THREADS * EACH - len(lost)
+    problems = [problem for problem in store.problems() if problem.where == "table checkpoints"]
+    assert [problem.kind for problem in problems] == ["damaged"]
+    assert f"{len(lost)} rows cannot be read" in problems[0].message
+    assert ranges(lost) in problems[0].message
+    assert "threads t" in problems[0].message  # the index still knows whose they were
+
+
+def test_a_damaged_index_costs_nothing(many: Path) -> None:
+    overwrite(many, pages(many, "leaf:sqlite_autoindex_checkpoints_1")[2:4])
+    overwrite(many, pages(many, "leaf:sqlite_autoindex_writes_1")[2:4])
+    store, addresses = read(many)
+    assert len(addresses) == THREADS * EACH
+    assert all(len(rows) == 1 for rows in store.writes(addresses).values())
+    assert store.problems() == []
+
+
+def test_a_damaged_index_and_table_still_give_the_rest(many: Path) -> None:
+    overwrite(many, pages(many, "leaf:sqlite_autoindex_checkpoints_1")[2:4])
+    overwrite(many, pages(many, "leaf:checkpoints")[5:8])
+    lost = lost_in(many, "checkpoints")
+    _, addresses = read(many)
+    assert len(addresses) == THREADS * EACH - len(lost)
+
+
+def test_a_state_that_is_lost_keeps_its_place_in_the_tree(many: Path) -> None:
+    overwrite(many, pages(many, "overflow:checkpoints")[10:14])
+    expected = lost_in(many, "checkpoints", "metadata")
+    assert expected
+    store, addresses = read(many)
+    assert len(addresses) == THREADS * EACH
+    raws = [raw for raw in store.raw(addresses).values() if not raw.blob]
+    assert len(raws) == len(expected)
+    assert all(raw.header.step is None for raw in raws)
+    assert all(int(raw.header.checkpoint_id) == 0 or raw.header.parent_checkpoint_id for raw in raws)
+    assert {problem.kind for problem in store.problems()} == {"damaged"}
+
+
+def test_damaged_writes_do_not_touch_the_checkpoints(many: Path) -> None:
+    overwrite(many, pages(many, "leaf:writes")[4:6])
+    lost = lost_in(many, "writes")
+    store, addresses = read(many)
+    assert len(addresses) == THREADS * EACH
+    assert sum(len(rows) for rows in store.writes(addresses).values()) == THREADS * EACH - len(lost)
+    assert [problem.where for problem in store.problems()] == ["table writes"]
+
+
+@pytest.mark.parametrize("share", [0.3, 0.5, 0.8, 0.97])
+def test_a_truncated_file_shows_what_is_there(many: Path, share: float) -> None:
+    content = many.read_bytes()
+    many.write_bytes(content[: int(len(content) * share)])
+    store, addresses = read(many)
+    assert {"truncated", "damaged"} <= {problem.kind for problem in store.problems()}
+    padded = many.parent.parent / "padded.sqlite"
+    padded.write_bytes(many.read_bytes().ljust(len(content), b"\0"))
+    assert len(addresses) == THREADS * EACH - len(lost_in(padded, "checkpoints"))
+    assert addresses or share < 0.5
+
+
+def test_a_truncated_file_is_told_from_one_whose_end_is_in_the_log(shop: Path) -> None:
+    assert open_store(str(shop)).problems() == []
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_random_damage_never_raises_anything_but_an_open_error(many: Path, seed: int) -> None:
+    chance = random.Random(seed)
+    content = bytearray(many.read_bytes())
+    for _ in range(chance.choice([1, 5, 40])):
+        start = chance.randrange(100, len(content))
+        length = chance.choice([1, 4, 100, 3000])
+        content[start : start + length] = chance.randbytes(min(length, len(content) - start))
+    many.write_bytes(content)
+    try:
+        store = open_store(str(many))
+    except OpenError:
+        return
+    for keys in list(store.threads()):
+        addresses = [header.address for _, header in store.checkpoints(keys.thread_id)]
+        store.write_headers(keys.thread_id)
+        store.raw(addresses)
+        store.writes(addresses)
+        list(store.scan_writes(keys.thread_id, ["n"]))
+    list(store.scan())
+    store.problems()
+
+
+def test_ranges_are_short() -> None:
+    assert ranges([9, 1, 2, 3, 4]) == "1-4, 9"
+    assert ranges([]) == ""
