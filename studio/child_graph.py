@@ -265,8 +265,11 @@ def user_traceback(error: BaseException, limit: int = 20_000) -> str:
 
 
 def _is_foreign(file: str) -> bool:
-    """Whether a file is a library's, Python's own or ours."""
+    """Whether a file is a library's, Python's own or ours, and not below the project's folder."""
     path = os.path.abspath(file)
+    below = path[len(os.getcwd()) :] if path.startswith(os.getcwd() + os.sep) else None
+    if below is not None and "site-packages" not in below:
+        return False
     if file.startswith("<") or "site-packages" in path or os.path.dirname(path) == os.path.dirname(os.path.abspath(__file__)):
         return True
     return path.startswith(os.path.dirname(os.path.abspath(os.__file__)) + os.sep)

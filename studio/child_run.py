@@ -309,19 +309,19 @@ async def run(driver: Driver, events: Any) -> dict[str, Any]:
     reporter = Reporter(events, request["thread_id"])
     checkpoint_id = request.get("checkpoint_id")
     answers = {key: driver.value(value) for key, value in (request.get("answers") or {}).items()}
-    ask_first = request.get("ask_first")
+    resumes, ask_first = bool(answers or request.get("resume")), request.get("ask_first")
     if request.get("carry"):
         if await carry_rows(driver, request["carry"], request["checkpoint_id"]):
-            checkpoint_id, answers = None, {}  # with an id LangGraph would run the finished tasks again
+            checkpoint_id = None  # with an id LangGraph would run the finished tasks again
+            resumes = ask_first = False  # the answers are in the rows
         else:
             events.send("log", stream="studio", text="The tasks differ under this code: all of them run again.")
-            ask_first = bool(answers)
     if ask_first:
         async for item in driver.stream(None, driver.config(checkpoint_id), **options):
             reporter.item(item)
         checkpoint_id = None
     given: Any = driver.value(request["input"]) if request.get("input") else None
-    if answers or request.get("resume"):
+    if resumes:
         from langgraph.types import Command
 
         snapshot = await driver.get_state(driver.config(checkpoint_id))

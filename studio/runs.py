@@ -104,10 +104,10 @@ class Run:
             self.seen += 1
 
     def _finish(self, end: dict[str, Any]) -> None:
+        """The outcome may be read from here on; `wait` returns only once the last event is told."""
         self.status = str(end["status"])
         self.ended_at = time.time()
         self.end = end
-        self._ended.set()
 
 
 class Runs:
@@ -196,7 +196,7 @@ class Runs:
         }  # fmt: skip
         if request.has_input:
             document["input"] = encoded(request.input)
-        elif way.has_resume and not way.answers:
+        elif way.has_resume:
             document["resume"] = encoded(way.resume)
         return document
 
@@ -221,7 +221,7 @@ class Runs:
         lost = {"kind": "died", "type": "", "message": "the run was lost", "traceback": ""}
         end: dict[str, Any] = {"status": "failed", "error": lost}
         try:
-            end = child.run(lambda event: tell(*_named(event)))
+            end = child.run(lambda event: tell(*_named(event, self._masked)))
         finally:
             document = self._end(run, planned, end)
             self._note_end(run, document, audit)
@@ -229,6 +229,7 @@ class Runs:
                 tell("error", document["error"])
             run._finish(document)
             tell("end", document)
+            run._ended.set()
 
     def _end(self, run: Run, planned: Planned, end: Mapping[str, Any]) -> dict[str, Any]:
         """The end event's data, read from the file where the file knows."""
@@ -237,13 +238,19 @@ class Runs:
             run.head = self._head(run, planned, end)
         error = end.get("error")
         if error is not None:
-            error = {**error, "hint": failure(error, planned.graph).hint}
+            hint = failure(error, planned.graph).hint
+            shown = {key: self._masked(text) if isinstance(text, str) else text for key, text in error.items()}
+            error = {**shown, "hint": self._masked(hint)}
         return {
             "event": "end", "status": end["status"], "run": run.id,
             "head": dataclasses.asdict(run.head) if run.head is not None else None,
             "interrupts": self._questions(run.head, end) if end["status"] == "paused" else [],
             "next": list(end.get("next") or ()), "error": error, "stored_in": planned.way.database,
         }  # fmt: skip
+
+    def _masked(self, text: str) -> str:
+        """What the user's code printed may hold a key, and the notes keep it."""
+        return text if self._session.show_secrets else secrets.mask_text(text)
 
     def _head(self, run: Run, planned: Planned, end: Mapping[str, Any]) -> Address | None:
         """The newest root checkpoint that grew from where the run started."""
@@ -298,11 +305,12 @@ class Runs:
             return None
 
 
-def _named(event: Mapping[str, Any]) -> tuple[str, dict[str, Any]]:
-    """The child's `ready` is a line of the log for a reader."""
+def _named(event: Mapping[str, Any], masked: Callable[[str], str]) -> tuple[str, dict[str, Any]]:
+    """(event, data) of a child's event. Its `ready` is a line of the log for a reader."""
     data = {key: value for key, value in event.items() if key != "event"}
     if event["event"] != "ready":
-        return str(event["event"]), data
+        texts = {key: masked(data[key]) for key in ("text", "error") if isinstance(data.get(key), str)}
+        return str(event["event"]), {**data, **texts}
     mode = ", asynchronously" if data.get("async") else ""
     text = f"LangGraph {data.get('langgraph')} on Python {data.get('python')}{mode}"
     return "log", {**data, "stream": "studio", "text": text}

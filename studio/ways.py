@@ -56,17 +56,18 @@ def choose_way(session: Session, request: RunRequest, state: State) -> Way:
     address = request.address
     own = _is_own(session, request, state)
     database = session.location if request.in_place or session.scratch.is_store else session.scratch.path
-    answered = _answers(request, state.tasks)
+    answers = _answers(request, state.tasks)
     if address.checkpoint_ns:
         way = _inside_subgraph(session, request, state, own, database)
     else:
         way = _in_root(session, request, state, own, database)
     if way.copy_of is not None and not request.has_input:
-        way = _with_rows(session, request, state, way, answered)
-    elif request.has_resume or answered:
-        ready = dict(answered) if request.answers else {}
-        way = replace(way, answers=ready, resume=request.resume, has_resume=request.has_resume)
-    return _in_words(request, state, way, answered)
+        way = _with_rows(session, request, state, way, answers)
+    elif request.answers:
+        way = replace(way, answers=_by_id(answers))
+    elif request.has_resume:
+        way = replace(way, resume=request.resume, has_resume=True)
+    return _in_words(request, state, way, answers)
 
 
 def _is_own(session: Session, request: RunRequest, state: State) -> bool:
@@ -128,53 +129,67 @@ def run_address(session: Session, address: Address) -> Address:
 # ---------------------------------------------------------------------- answers and carried rows
 
 
-def _answers(request: RunRequest, tasks: Sequence[Task]) -> dict[str, Any]:
-    """Question id -> answer. A plain `--resume` counts for the only question that there is."""
-    open_ids = [question.id for _, question in _questions(tasks) if question.id and not question.answered]
-    known = [question.id for _, question in _questions(tasks) if question.id]
-    if request.answers:
-        for ident in request.answers:
-            if ident not in known:
-                hint = f"questions here: {', '.join(known)}" if known else "nothing is asked here"
-                raise UsageError(f"no question {ident!r} at this checkpoint", hint, "no-such-question", candidates=tuple(known))
-        return dict(request.answers)
-    if not request.has_resume:
-        return {}
-    candidates = open_ids or known
-    if len(set(candidates)) > 1:
-        hint = "answer each by its id: --answer ID=JSON"
-        raise UsageError("several questions are open here", hint, "several-questions", candidates=tuple(candidates))
-    return {candidates[0]: request.resume} if candidates else {}
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """What a person answers to one recorded question."""
+
+    task: Task
+    question: Interrupt
+    value: Any
+
+
+def _answers(request: RunRequest, tasks: Sequence[Task]) -> list[Answer]:
+    """Which question each answer is for. A plain `--resume` counts for the only question that there is."""
+    asked = _questions(tasks)
+    known = tuple(dict.fromkeys(question.id for _, question in asked if question.id))
+    found = []
+    for ident, value in request.answers.items():
+        meant = [(task, question) for task, question in asked if question.id == ident]
+        if not meant:
+            hint = f"questions here: {', '.join(known)}" if known else "no question with an id is open here"
+            raise UsageError(f"no question {ident!r} at this checkpoint", hint, "no-such-question", candidates=known)
+        task, question = next((one for one in meant if not one[1].answered), meant[0])
+        found.append(Answer(task, question, value))
+    if request.has_resume and not request.answers:
+        meant = [one for one in asked if not one[1].answered] or asked
+        ids = tuple(question.id for _, question in meant if question.id)
+        if len(set(ids)) > 1:
+            hint = "answer each by its id: --answer ID=JSON"
+            raise UsageError("several questions are open here", hint, "several-questions", candidates=ids)
+        if len(meant) == 1:
+            found.append(Answer(*meant[0], request.resume))
+    return found
 
 
 def _questions(tasks: Iterable[Task]) -> list[tuple[Task, Interrupt]]:
     return [(task, question) for task in tasks for question in task.interrupts]
 
 
-def _with_rows(session: Session, request: RunRequest, state: State, way: Way, answered: Mapping[str, Any]) -> Way:
+def _with_rows(session: Session, request: RunRequest, state: State, way: Way, answers: Sequence[Answer]) -> Way:
     """What a copy takes along. Answers become rows under the copy where that can be, else LangGraph is told as it runs."""
     live = not session.tree(request.address.thread_id).children(request.address)
     tasks = _numbered(state.tasks)
-    asked_by = [task for task, question in _questions(state.tasks) if question.id in answered]
-    if answered or request.has_resume:
-        inner = _paused_inside(session, request.address.thread_id, asked_by)
-        if inner is not None and not request.address.checkpoint_ns:
-            return _told(request, answered, tasks, replace(way, copy_of=inner, with_id=False))
-        simple = all(len([one for one in task.interrupts if not one.answered]) <= 1 and not task.calls for task in asked_by)
-        if not asked_by or not simple or request.address.checkpoint_ns:
-            return _told(request, answered, tasks, way)
-    elif not live or request.address.checkpoint_ns:
+    inside = bool(request.address.checkpoint_ns)
+    if answers or request.has_resume:
+        asked_by = [answer.task for answer in answers]
+        inner = _paused_inside(session, request.address.thread_id, asked_by) if not inside else None
+        if inner is not None:
+            return _told(request, answers, tasks, replace(way, copy_of=inner, with_id=False))
+        simple = all(sum(not one.answered for one in task.interrupts) <= 1 and not task.calls for task in asked_by)
+        if not answers or not simple or inside:
+            return _told(request, answers, tasks, way)
+    elif not live or inside:
         return way
     rows = session.overlay.writes([request.address]).get(request.address, ())
     carry, kept = [], []
     for name, ordinal, task in tasks:
         mine = [row for row in rows if row.task_id == task.id]
-        answer = next((question for question in task.interrupts if question.id in answered), None)
+        answer = next((one for one in answers if one.task is task), None)
         item: dict[str, Any] = {"name": name, "ordinal": ordinal, "rows": []}
         if answer is not None:
             before = next((row for row in mine if row.channel == "__resume__"), None)
-            item |= {"answer": answered[answer.id or ""], "task_path": mine[0].task_path if mine else None}
-            item |= {"answered": _row(before) if before is not None else None, "again": answer.answered}
+            item |= {"answer": answer.value, "task_path": mine[0].task_path if mine else None}
+            item |= {"answered": _row(before) if before is not None else None, "again": answer.question.answered}
             carry.append(item)
         elif task.status == "done" and not task.interrupts:
             item["rows"] = [_row(row) for row in mine if row.channel not in _CONTROL]
@@ -182,15 +197,19 @@ def _with_rows(session: Session, request: RunRequest, state: State, way: Way, an
             kept.append(name)
     if not carry:
         return way
-    return replace(way, carry=tuple(carry), kept=tuple(kept), with_id=False, asked=_asked(tasks), answers=dict(answered))
+    way = replace(way, carry=tuple(carry), kept=tuple(kept), with_id=False)
+    return _told(request, answers, tasks, way) if answers else way  # should the tasks differ under this code
 
 
-def _told(request: RunRequest, answered: Mapping[str, Any], tasks: list[tuple[str, int, Task]], way: Way) -> Way:
+def _told(request: RunRequest, answers: Sequence[Answer], tasks: list[tuple[str, int, Task]], way: Way) -> Way:
     """One answer goes to the first question of the run; several wait until the questions are asked again."""
-    if len(answered) > 1:
-        return replace(way, answers=dict(answered), asked=_asked(tasks), ask_first=True)
-    value = next(iter(answered.values())) if answered else request.resume
-    return replace(way, resume=value, has_resume=True)
+    if len(answers) > 1:
+        return replace(way, answers=_by_id(answers), asked=_asked(tasks), ask_first=True)
+    return replace(way, resume=answers[0].value if answers else request.resume, has_resume=True)
+
+
+def _by_id(answers: Iterable[Answer]) -> dict[str, Any]:
+    return {answer.question.id: answer.value for answer in answers if answer.question.id}
 
 
 def _paused_inside(session: Session, thread_id: str, tasks: Iterable[Task]) -> Address | None:
@@ -237,7 +256,7 @@ def _names(tasks: Iterable[Task]) -> tuple[str, ...]:
     return tuple(task.name or "?" for task in tasks)
 
 
-def _in_words(request: RunRequest, state: State, way: Way, answered: Mapping[str, Any]) -> Way:
+def _in_words(request: RunRequest, state: State, way: Way, answers: Sequence[Answer]) -> Way:
     if request.has_input:
         return replace(way, runs=("__start__",))
     again = list(state.tasks)
@@ -249,7 +268,7 @@ def _in_words(request: RunRequest, state: State, way: Way, answered: Mapping[str
     asks = [
         line(f"{task.name or 'a task'} asks: {summary(question.value, 120)}", 200)
         for task, question in _questions(again)
-        if question.id not in answered and not (request.has_resume and not answered)
+        if not any(answer.question is question for answer in answers) and not (request.has_resume and not answers)
     ]
     warnings = []
     if not state.tasks:
