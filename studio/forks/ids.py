@@ -41,7 +41,7 @@ def ticks_of(checkpoint_id: str) -> int | None:
 def new_id(after: str, step: int) -> str:
     """A uuid6 of now that sorts after the id `after` ("" = none), moved forward in time when that id lies in the future.
 
-    No uuid can sort after some foreign ids (`zzz`): then it is one of now, and `sorts_last` is False for it.
+    No uuid can sort after some foreign ids (`zzz`): then it is one of now.
     """
     now = _uuid6(_ticks_now(), step)
     if now > after:
@@ -51,11 +51,11 @@ def new_id(after: str, step: int) -> str:
         later = _uuid6(known + 1, step)
         if later > after:
             return later
-    digits = re.match(r"[0-9a-f]{0,8}", after)
-    prefix = int((digits.group() if digits else "").ljust(8, "f"), 16) + 1
-    if prefix <= 0xFFFFFFFF:
+    match = re.match(r"[0-9a-f]{0,8}", after)
+    digits = match.group() if match else ""
+    for prefix in (int(digits.ljust(8, "0"), 16), int(digits.ljust(8, "f"), 16) + 1):
         later = _uuid6(prefix << 28, step)
-        if later > after:
+        if prefix <= 0xFFFFFFFF and later > after:
             return later
     return now
 
