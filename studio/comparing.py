@@ -23,23 +23,23 @@ def compare(session: Session, after: Address, before: Address | None = None, *, 
     Default base: the stored parent, None for a root; with `origin`, the checkpoint that a fork was made from. Raises RefError
     when a checkpoint is not there, or when `origin` is asked of a checkpoint that is no fork.
     """
-    tree = session.tree(after.thread_id)
     state = session.state(after)
+    parent = _stored_parent(session, state)
     if before is None:
         if origin:
+            tree = session.tree(after.thread_id)
             before = tree.origin(after)
             if before is None:
                 raise RefError(
                     f"#{tree.number(after)} is no fork with a known origin", "leave --origin out to compare with the parent"
                 )
         else:
-            before = tree.stored_parent(after)
+            before = parent
     base = session.state(before) if before is not None else None
     changes = diff(base.values if base is not None else None, state.values)
-    parent = tree.stored_parent(after)
     if before == parent:
         named: Sequence[Change] = session.explainer.with_authors(base, state, changes)
-    elif before is not None and tree.origin(after) == before:
+    elif before is not None and session.tree(after.thread_id).origin(after) == before:
         named = [replace(change, authors=(Author(None, None, "source"),)) for change in changes]
     elif before is not None and before.thread_id == after.thread_id:
         named = _traced(session, before, after, changes)
@@ -49,6 +49,18 @@ def compare(session: Session, after: Address, before: Address | None = None, *, 
     if before == parent:
         unsure += session.explainer.unexplained(base, state, named)
     return Comparison(base.checkpoint if base is not None else None, state.checkpoint, tuple(named), tuple(dict.fromkeys(unsure)))
+
+
+def _stored_parent(session: Session, state: State) -> Address | None:
+    """The parent that the record names, if it is in this file; found without the thread's tree, however long that is."""
+    at = state.checkpoint
+    if not at.parent_checkpoint_id:
+        return None
+    parent = Address(at.thread_id, at.checkpoint_ns, at.parent_checkpoint_id)
+    try:
+        return session.state(parent).checkpoint.address
+    except RefError:
+        return None
 
 
 def _traced(session: Session, before: Address, after: Address, changes: Sequence[Change]) -> list[Change]:

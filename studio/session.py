@@ -47,6 +47,8 @@ if TYPE_CHECKING:
     from studio.runs import Run, Runs
 
 STATES_KEPT = 64
+FULL_ID = 32
+"""Ids of checkpoints have at least so many characters; anything shorter may be a number, a word or a part of an id."""
 _R = TypeVar("_R", ForkRequest, RunRequest)
 
 
@@ -151,12 +153,11 @@ class Session:
 
     def resolve(self, ref: str, thread_id: str | None = None, ns: str | None = None) -> Address:
         """A REF of design 5 as an address. Raises RefError or UsageError."""
-        if thread_id is None:
-            found = self.thread_ids()
-            if len(found) > 1:
-                holders = [one for one in found if self.overlay.raw([Address(one, ns or "", ref)])]
-                if len(holders) == 1:
-                    return Address(holders[0], ns or "", ref)
+        if len(ref) >= FULL_ID:  # a full id needs no tree, which a long thread is slow to build
+            named = [thread_id] if thread_id is not None else self.thread_ids()
+            found = list(self.overlay.raw(Address(one, ns or "", ref) for one in named))
+            if len(found) == 1:
+                return found[0]
         return self.tree(self.one_thread(thread_id)).resolve(ref, ns)
 
     def state(self, address: Address) -> State:

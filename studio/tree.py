@@ -85,12 +85,6 @@ class CheckpointTree(Growth):
         parent = self._node(address).parent
         return self._address(parent) if parent is not None else None
 
-    def stored_parent(self, address: Address) -> Address | None:
-        """The parent that the record names, if it is in this file, even where the link closes a loop that `parent` leaves out."""
-        named = self._node(address).checkpoint.parent_checkpoint_id
-        key = (address.checkpoint_ns, named or "")
-        return self._address(key) if named and key in self._nodes else None
-
     def grew_from(self, address: Address) -> Address | None:
         """Where the drawn line comes from: the parent, a fork's origin, or the row whose task called this subgraph."""
         above = self._node(address).drawn_from

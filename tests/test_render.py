@@ -122,3 +122,10 @@ def test_times_and_sizes_read_well() -> None:
     assert labels.when("2026-03-14T15:02:09.412+01:00") == "2026-03-14 14:02:09"
     assert labels.when("not a time") == "time not known"
     assert labels.plural(2, "branch") == "2 branches"
+
+
+def test_a_secret_inside_a_message_of_a_list_is_masked_in_the_summary() -> None:
+    stored = decode("msgpack", encode("msgpack", {"messages": [{"role": "user", "content": "use sk-abcdefghij0123456789"}]}))
+    assert "sk-abc" not in preview.summary(stored)
+    assert "sk-abc" not in preview.summary([["sk-abcdefghij0123456789"]])
+    assert "sk-abc" in preview.summary(stored, 200, show_secrets=True)

@@ -8,6 +8,7 @@ starts N, `join:a+b:N` starts N once a and b are done, `__pregel_tasks` holds th
 from __future__ import annotations
 
 from collections.abc import Container, Iterable
+from math import isfinite
 from typing import Any
 
 from studio.model import START, Value
@@ -142,6 +143,6 @@ def major(version: Any) -> int:
     if isinstance(version, bool) or version is None:
         return -1
     if isinstance(version, (int, float)):
-        return int(version)
+        return int(version) if isinstance(version, int) or isfinite(version) else -1
     head = str(version).partition(".")[0]
-    return int(head) if head.isdigit() and len(head) < 100 else -1
+    return int(head) if head.isascii() and head.isdigit() and len(head) < 100 else -1

@@ -121,7 +121,10 @@ def replayed(
         if sure and len({row.task_id for row in mine}) > 1 and any(row.task_path is None for row in mine):
             sure = False  # the order of parallel writers is not known
         if sure and (siblings := forked(address)):
-            same_kind = [source for source in siblings if (source == "update") == (child_source.get(address) == "update")]
+            takers = [
+                source for source in siblings if source != "fork"
+            ]  # a fork repeats a sibling or holds a snapshot of its own
+            same_kind = [source for source in takers if (source == "update") == (child_source.get(address) == "update")]
             sure = len(same_kind) < 2
     return steps, sure
 
@@ -156,6 +159,8 @@ def agreed(readings: Sequence[Reading]) -> bool:
 def structural(kind: Kind, seed: Value, writes: Sequence[Value]) -> bool:
     """A delta channel replays batches, so it is no last value: lists of plain items append, maps and sets unite."""
     bodies = [value if is_reset else write for write in writes for is_reset, value in [overwrite(write)]]
-    return kind in ("append", "union", "messages") and (seed is MISSING or isinstance(seed, (list, dict, Tagged))) and all(
-        isinstance(body, (list, dict, Tagged)) for body in bodies
+    return (
+        kind in ("append", "union", "messages")
+        and (seed is MISSING or isinstance(seed, (list, dict, Tagged)))
+        and all(isinstance(body, (list, dict, Tagged)) for body in bodies)
     )

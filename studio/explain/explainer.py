@@ -247,4 +247,3 @@ def shared_ids(tasks: Sequence[Task], address: Address) -> list[Problem]:
         for ident, count in counts.items()
         if count > 1
     ]
-

@@ -246,9 +246,7 @@ def with_calls(task: Task, by_caller: Mapping[str, list[tuple[str, Task]]], dept
     return replace(task, calls=tuple(with_calls(call, by_caller, depth + 1) for call in mine)) if mine and depth < 50 else task
 
 
-def handlers(
-    blob: Blob, free: dict[str, TaskRows], tasks: Sequence[Task], shared: list[Value], context: Context
-) -> list[Task]:
+def handlers(blob: Blob, free: dict[str, TaskRows], tasks: Sequence[Task], shared: list[Value], context: Context) -> list[Task]:
     """Error handlers that took over from a failed task of this step; they run inside that task's namespace."""
     found = []
     for ident in [ident for ident, task in free.items() if task.parsed.kind == "handler"]:

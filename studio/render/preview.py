@@ -113,6 +113,8 @@ def summary(value: Value, width: int = 80, *, key: str | None = None, show_secre
 
 
 def _summary(value: Value, room: int, depth: int, show_secrets: bool) -> str:
+    if not show_secrets and _is_secret(value, room):
+        return MASK
     if value is None or isinstance(value, bool):
         return {None: "null", True: "true", False: "false"}[value]
     if isinstance(value, (int, float)):
@@ -139,6 +141,19 @@ def _summary(value: Value, room: int, depth: int, show_secrets: bool) -> str:
         pairs = [(_summary(k, 20, depth + 1, show_secrets), v) for k, v in value.pairs[:12]]
         return _collection("{}", pairs, len(value.pairs), room, depth, show_secrets)
     return f"⟨{type(value).__name__}⟩"
+
+
+def _is_secret(value: Value, room: int) -> bool:
+    """Only what a summary would show is looked at, so that megabytes cost nothing."""
+    if isinstance(value, str):
+        return secrets.has_secret(value[: 4 * room + 400])
+    if isinstance(value, Tagged):
+        shown = message(value)
+        return secrets.has_secret(shown.text[: 4 * room + 400]) if shown else secrets.reason(None, value) is not None
+    if isinstance(value, dict) and "content" in value:
+        shown = message(value)
+        return shown is not None and secrets.has_secret(shown.text[: 4 * room + 400])
+    return False
 
 
 def _collection(brackets: str, items: list[tuple[Any, Value]], size: int, room: int, depth: int, show_secrets: bool) -> str:
@@ -191,7 +206,7 @@ _BARE = {"date", "datetime", "time", "UUID", "Decimal", "ZoneInfo", "IPv4Address
 
 def number(value: float) -> str:
     """A number as its stored type shows it: `499.0` stays a float, NaN and infinities by name."""
-    return repr(value).replace("inf", "∞") if isinstance(value, float) else str(value)
+    return repr(value).replace("inf", "∞")
 
 
 def full_text(value: Value) -> str:
