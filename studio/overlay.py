@@ -18,6 +18,8 @@ from studio.stores.outline import Outline, joined, of_headers, outline
 
 T = TypeVar("T")
 
+WAITING_KINDS = ("write-without-checkpoint", "writes-without-thread")
+
 _SHIFT = 64
 """A cursor is the base's and the scratch file's in one number."""
 
@@ -184,7 +186,7 @@ class Overlay:
                 yield from self._scan_scratch(scratch, current)
             current = here
             yield raw
-        for thread in forked:
+        for thread in sorted(forked, key=lambda one: one != current):
             yield from self._scan_scratch(scratch, thread)
 
     def _scan_scratch(self, scratch: Store, thread_id: str) -> Iterator[RawCheckpoint]:
@@ -213,7 +215,7 @@ class Overlay:
         scratch = self.scratch
         own = scratch.problems() if scratch is not None else []
         # rows that a run left in the scratch file under a copy of a base checkpoint wait for nothing
-        return [*self.base.problems(), *(problem for problem in own if problem.kind != "write-without-checkpoint")]
+        return [*self.base.problems(), *(problem for problem in own if problem.kind not in WAITING_KINDS)]
 
     def close(self) -> None:
         self.set_scratch(None)
