@@ -49,9 +49,11 @@ $(BIN)/python:
 
 $(VENV)/.for-use: $(INPUTS) | $(BIN)/python
 	$(PIP) install --quiet --constraint constraints.txt --editable .
+	@$(BIN)/python -m compileall -q studio || true
 	@touch $@
 
 $(VENV)/.for-work: $(INPUTS) | $(BIN)/python
 	$(PIP) install --quiet --constraint constraints.txt --upgrade pip
 	$(PIP) install --quiet --constraint constraints.txt --group dev --editable .
+	@$(BIN)/python -m compileall -q studio || true
 	@touch $@ $(VENV)/.for-use

@@ -6,6 +6,7 @@ starts without what it does not need.
 
 from __future__ import annotations
 
+import gc
 import sys
 from collections.abc import Sequence
 
@@ -14,6 +15,7 @@ __all__ = ["main"]
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run one command; returns the exit code. Errors become one line and a hint on stderr."""
+    gc.set_threshold(100_000, 50, 100)  # a list of many rows is garbage only once: looking for it each 700 objects costs a sixth
     from studio.cli import call
 
     return call.run(list(sys.argv[1:] if argv is None else argv))
