@@ -72,8 +72,9 @@ def create_app(
     @app.get("/static/{path:path}")
     def static(request: Request, path: str) -> Response:
         """A file of the static folder; nothing outside of it, whatever the path says."""
-        found = (templates.static / path).resolve()
-        if not found.is_relative_to(templates.static) or not found.is_file() or found.suffix not in TYPES:
+        found = (templates.static / path.replace("\0", "")).resolve()
+        inside = found.is_relative_to(templates.static) and found.relative_to(templates.static).as_posix() == path
+        if not inside or not found.is_file() or found.suffix not in TYPES:
             raise HTTPException(404, "no such file")
         kept = "public, max-age=31536000, immutable" if request.url.query else "no-cache"
         return FileResponse(found, media_type=TYPES[found.suffix], headers={"Cache-Control": kept})

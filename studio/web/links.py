@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
-from urllib.parse import parse_qsl, quote, unquote, urlencode
+from urllib.parse import quote, unquote_to_bytes, urlencode
 
 from studio.model import Address
 
@@ -70,12 +70,26 @@ def sealed(name: str) -> str:
 
 def opened(text: str) -> str:
     """The name that `sealed` made this of."""
-    return unquote(text, errors="surrogatepass")
+    return _text(unquote_to_bytes(text))
 
 
 def decode(query: bytes) -> dict[str, str]:
     """The last value of each name in a query string."""
-    return dict(parse_qsl(query.decode("latin-1"), keep_blank_values=True, errors="surrogatepass"))
+    return dict(pairs_of(query))
+
+
+def pairs_of(query: bytes) -> list[tuple[str, str]]:
+    """(name, value) of a query string, in order. The standard library's reader mixes up odd bytes and lone surrogates."""
+    found = (part.replace(b"+", b" ").partition(b"=") for part in query.split(b"&") if part)
+    return [(_text(unquote_to_bytes(name)), _text(unquote_to_bytes(value))) for name, _, value in found]
+
+
+def _text(raw: bytes) -> str:
+    """UTF-8 that may hold lone surrogates; other bytes become visible escapes, for nothing here is called like that."""
+    try:
+        return raw.decode("utf-8", "surrogatepass")
+    except UnicodeDecodeError:
+        return raw.decode("utf-8", "backslashreplace")
 
 
 def place_of(file: str, query: Mapping[str, str]) -> Place:

@@ -11,7 +11,9 @@ import hmac
 from collections.abc import Awaitable, Callable, Iterable, MutableMapping
 from http.cookies import CookieError, SimpleCookie
 from typing import Any
-from urllib.parse import parse_qsl, urlencode, urlsplit
+from urllib.parse import urlsplit
+
+from studio.web.links import encode, pairs_of
 
 Scope = MutableMapping[str, Any]
 Message = MutableMapping[str, Any]
@@ -89,11 +91,11 @@ class Guard:
         """Where to go on after a request that carries the right token; None for every other request."""
         if not self.token or b"token=" not in scope.get("query_string", b"") or scope["method"] != "GET":
             return None
-        pairs = parse_qsl(scope["query_string"].decode("latin-1"), keep_blank_values=True, errors="surrogatepass")
+        pairs = pairs_of(scope["query_string"])
         given = next((value for name, value in pairs if name == "token"), "")
         if not hmac.compare_digest(given.encode("utf-8", "surrogatepass"), self.token.encode()):
             return None
-        rest = urlencode([pair for pair in pairs if pair[0] != "token"], errors="surrogatepass")
+        rest = encode(pair for pair in pairs if pair[0] != "token")
         path = (scope.get("raw_path") or str(scope["path"]).encode()).decode("latin-1").split("?", 1)[0]
         path = "/" + path.lstrip("/\\")  # `//host` would leave this server
         return f"{path}?{rest}" if rest else path
