@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import shlex
-from typing import TYPE_CHECKING
 from urllib.parse import urlencode
 
 from studio import tagged
@@ -11,26 +10,14 @@ from studio.errors import StudioError
 from studio.model import Address, Value
 from studio.render import labels, secrets
 from studio.tui import draw
-
-if TYPE_CHECKING:
-    from studio.session import Session
-    from studio.tui.app import StudioApp
-    from studio.tui.point import Point
+from studio.tui.place import Place
 
 MOST = 1_000_000
 """Characters that a terminal is asked to take."""
 
 
-class Copying:
-    """The copy actions of the main screen."""
-
-    app: StudioApp
-    session: Session
-    point: Point | None
-
-    @property
-    def selected_path(self) -> str | None:
-        raise NotImplementedError
+class Copying(Place):
+    """The copy actions of the table."""
 
     def _copy(self, text: str, what: str) -> None:
         if len(text) > MOST:
@@ -60,7 +47,9 @@ class Copying:
 
     def do_copy_test(self) -> None:
         if self.point is not None:
-            self._copy(labels.pytest_snippet(self.point.address, self.session.location, self.point.state.next), "A pytest skeleton")
+            self._copy(
+                labels.pytest_snippet(self.point.address, self.session.location, self.point.state.next), "A pytest skeleton"
+            )
 
     def do_copy_link(self) -> None:
         if self.point is not None:

@@ -134,6 +134,9 @@ def title(row: Row, width: int = 60) -> str:
 def facts(row: Row) -> str:
     """`step 3 · 14:02:09 · +2.4 s`."""
     checkpoint = row.checkpoint
-    parts = [f"step {checkpoint.step}" if checkpoint.step is not None else "", labels.when(checkpoint.created_at, date=False).partition(".")[0]]
+    parts = [
+        f"step {checkpoint.step}" if checkpoint.step is not None else "",
+        labels.when(checkpoint.created_at, date=False).partition(".")[0],
+    ]
     parts.append(labels.duration(row.seconds))
     return " · ".join(part for part in parts if part)

@@ -44,7 +44,9 @@ class HeaderLine(Static):
         if self._run:
             state = Content.styled(f"{self._run}   ", "bold $wait")
         state = state + Content.styled(f" {safe} ", "$quiet on $chip") + Content("  ")
-        state = state + (Content.assemble(("●", "$success"), (" live ", "$quiet")) if self._live else Content.styled("○ still ", "$faint"))
+        state = state + (
+            Content.assemble(("●", "$success"), (" live ", "$quiet")) if self._live else Content.styled("○ still ", "$faint")
+        )
         room = width - state.cell_length - 2
         if where.cell_length > room:
             where = where.truncate(max(8, room), ellipsis=True)

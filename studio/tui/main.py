@@ -3,41 +3,41 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
 from typing import TYPE_CHECKING, ClassVar
 
 from textual import events, on, work
 from textual.app import ComposeResult
-from textual.binding import Binding, BindingType
+from textual.binding import BindingType
 from textual.containers import Horizontal, Vertical
 from textual.content import Content
-from textual.screen import Screen
 from textual.timer import Timer
 from textual.widgets import ContentSwitcher
 from textual.worker import get_current_worker
 
 from studio.actions import BY_ID
 from studio.errors import StudioError
-from studio.model import Address, Row
+from studio.model import Address
 from studio.render import labels
 from studio.tui import draw, keys, moves, point, why
 from studio.tui.copying import Copying
+from studio.tui.futures import Futures
 from studio.tui.header import HeaderLine
 from studio.tui.keys import KeyLine
 from studio.tui.lines import BLANK, Line, LineView
 from studio.tui.messages import (
     Failed,
-    JumpTo,
     PaneDrawn,
-    PathChosen,
     PathSelected,
     PointLoaded,
     StoreChanged,
     TreeLoaded,
     WhyDrawn,
 )
+from studio.tui.moving import Moving
 from studio.tui.panes import changes, conversation, raw, tasks
 from studio.tui.panes.state import StatePane
-from studio.tui.point import Point
+from studio.tui.point import Point, row_of
 from studio.tui.rows import RowView
 from studio.tui.tabs import TABS, TabLine
 from studio.tui.timeline import Timeline
@@ -45,7 +45,6 @@ from studio.tui.timeline import Timeline
 if TYPE_CHECKING:
     from studio.session import Session
     from studio.tree import CheckpointTree
-    from studio.tui.app import StudioApp
 
 NARROW = 100
 LOW = 28
@@ -60,35 +59,20 @@ class WhyView(LineView):
         event.stop()
 
 
-class MainScreen(Copying, Screen[None]):
+class MainScreen(Copying, Moving, Futures):
     """Holds the view's state: thread, cursor (in the timeline), tab, base, selected path."""
 
-    app: StudioApp
     CSS_PATH = "main.tcss"
-    BINDINGS: ClassVar[list[BindingType]] = [
-        *keys.bindings(),
-        Binding("right,l", "focus_centre", "Into the pane", show=False),
-        Binding("left,h,escape", "focus_timeline", "Back to the timeline", show=False),
-        Binding("tab", "next_pane(1)", "Next pane", show=False),
-        Binding("shift+tab", "next_pane(-1)", "Previous pane", show=False),
-        Binding("J,shift+down,ctrl+j", "step(1)", "Next checkpoint", show=False),
-        Binding("K,shift+up,ctrl+k", "step(-1)", "Previous checkpoint", show=False),
-        Binding("e", "edit", "Edit the selected value", show=False),
-    ]
+    BINDINGS: ClassVar[list[BindingType]] = keys.bindings()
 
     def __init__(self, session: Session, at: Address | str | None = None) -> None:
-        super().__init__()
-        self.session = session
-        self.checkpoints: CheckpointTree | None = None
-        self.thread_id: str | None = None
-        self.point: Point | None = None
-        self.base: Address | None = None
+        super().__init__(session)
         self._at = at
         self._drawn: set[str] = set()
         self._load_timer: Timer | None = None
         self._why_timer: Timer | None = None
         self._why_asked: tuple[Address, str | None] | None = None
-        self._unsubscribe = lambda: None
+        self._unsubscribe: Callable[[], None] = lambda: None
         self._spoken_run = ""
 
     # ------------------------------------------------------------------ layout
@@ -116,8 +100,12 @@ class MainScreen(Copying, Screen[None]):
         self.query_one("#why").border_title = Content("why")
         self.timeline.focus()
         self.query_one("#changes", LineView).show([Line(draw.own("Opening …", "$faint"), 1)])
-        self._unsubscribe = self.session.subscribe(lambda what: self.post_message(StoreChanged(what)))
+        self._unsubscribe = self.session.subscribe(self._store_changed)
         self.open_first()
+
+    def _store_changed(self, what: str) -> None:
+        """Called from the session's own threads."""
+        self.post_message(StoreChanged(what))
 
     def on_unmount(self) -> None:
         self._unsubscribe()
@@ -126,29 +114,6 @@ class MainScreen(Copying, Screen[None]):
         self.set_class(event.size.width < NARROW, "narrow")
         self.set_class(event.size.height < LOW, "low")
         self.set_class(event.size.width >= 160, "wide")
-
-    @property
-    def timeline(self) -> Timeline:
-        return self.query_one("#timeline", Timeline)
-
-    @property
-    def tab(self) -> str:
-        return self.query_one("#tabs", TabLine).active
-
-    @property
-    def pane(self) -> LineView | StatePane:
-        """The pane of the active tab."""
-        found = self.query_one(f"#{self.tab}")
-        assert isinstance(found, (LineView, StatePane))
-        return found
-
-    @property
-    def here(self) -> Row | None:
-        return self.timeline.here
-
-    @property
-    def selected_path(self) -> str | None:
-        return self.pane.selected_path
 
     # ------------------------------------------------------------------ opening
 
@@ -179,10 +144,18 @@ class MainScreen(Copying, Screen[None]):
             self.app.call_from_thread(self.action_do, "threads")
 
     def _empty(self) -> None:
-        self.query_one("#changes", LineView).show([
-            Line(draw.own("No threads yet.", "bold"), 1),
-            Line(draw.own("This file has LangGraph's tables but no checkpoint. What a program writes appears here by itself.", "$quiet"), 1),
-        ])
+        self.query_one("#changes", LineView).show(
+            [
+                Line(draw.own("No threads yet.", "bold"), 1),
+                Line(
+                    draw.own(
+                        "This file has LangGraph's tables but no checkpoint. What a program writes appears here by itself.",
+                        "$quiet",
+                    ),
+                    1,
+                ),
+            ]
+        )
 
     @work(thread=True, exclusive=True, group="tree", exit_on_error=False)
     def open_thread(self, thread_id: str, at: Address | None = None) -> None:
@@ -194,7 +167,8 @@ class MainScreen(Copying, Screen[None]):
 
     def _open(self, thread_id: str, at: Address | None) -> None:
         tree = self.session.tree(thread_id)
-        tree.rows(0, 1)
+        if at is not None and row_of(tree, at) is None:
+            self.session.refresh()  # written a moment ago
         self.post_message(TreeLoaded(thread_id, tree, at))
 
     def on_tree_loaded(self, event: TreeLoaded) -> None:
@@ -212,7 +186,7 @@ class MainScreen(Copying, Screen[None]):
         self.query_one("#header", HeaderLine).say(thread=event.thread_id)
         self._say_timeline()
         self.refresh_bindings()
-        self._load_soon(now=True)
+        self.load_soon(now=True)
 
     def _say_timeline(self) -> None:
         if self.checkpoints is None:
@@ -224,13 +198,13 @@ class MainScreen(Copying, Screen[None]):
     # ------------------------------------------------------------------ live
 
     def on_store_changed(self, event: StoreChanged) -> None:
-        self._say_runs()
+        self.say_runs()
         if event.what == "tree" and self.thread_id is not None:
             self.open_thread(self.thread_id)
         elif event.what == "tree" and self.checkpoints is None and len(self.app.screen_stack) <= 2:
             self.open_first()
 
-    def _say_runs(self) -> None:
+    def say_runs(self) -> None:
         going = [run for run in self.session.runs() if run.status == "running"]
         words = f"running {len(going)}" if len(going) > 1 else "running …" if going else ""
         if words != self._spoken_run:
@@ -244,14 +218,14 @@ class MainScreen(Copying, Screen[None]):
     def cursor_moved(self, event: RowView.Moved) -> None:
         event.stop()
         self._say_title()
-        self._load_soon()
+        self.load_soon()
 
     @on(RowView.Chosen, "#timeline")
     def row_chosen(self, event: RowView.Chosen) -> None:
         event.stop()
         self.action_focus_centre()
 
-    def _load_soon(self, *, now: bool = False) -> None:
+    def load_soon(self, *, now: bool = False) -> None:
         """Load the point under the cursor, once the cursor rests."""
         if self._load_timer is not None:
             self._load_timer.stop()
@@ -292,7 +266,9 @@ class MainScreen(Copying, Screen[None]):
         row = self.here
         if row is None:
             return
-        title = Content.assemble((draw.number(row) + " ", "$quiet"), (draw.title(row, 44), "bold"), (" · " + draw.facts(row), "$quiet"))
+        title = Content.assemble(
+            (draw.number(row) + " ", "$quiet"), (draw.title(row, 44), "bold"), (" · " + draw.facts(row), "$quiet")
+        )
         self.query_one("#centre").border_title = title.truncate(max(20, self.query_one("#centre").size.width - 6), ellipsis=True)
         place = f"{self.timeline.cursor + 1:,} of {self.timeline.row_count:,}"
         self.query_one("#keys", KeyLine).say(place)
@@ -336,7 +312,7 @@ class MainScreen(Copying, Screen[None]):
         view.show(event.lines, keep=same)
         if event.pane == "conversation" and not same:
             view.scroll_end(animate=False)
-        self._explain_soon()
+        self.explain_soon()
 
     def show_tab(self, tab: str) -> None:
         had_focus = self.focused is not None and self.focused in self.query("#panes > *")
@@ -345,7 +321,7 @@ class MainScreen(Copying, Screen[None]):
         if had_focus:
             self.pane.focus()
         self.draw_tab()
-        self._explain_soon()
+        self.explain_soon()
 
     @on(TabLine.Chosen)
     def tab_chosen(self, event: TabLine.Chosen) -> None:
@@ -353,9 +329,9 @@ class MainScreen(Copying, Screen[None]):
 
     def on_path_selected(self, event: PathSelected) -> None:
         event.stop()
-        self._explain_soon()
+        self.explain_soon()
 
-    def _explain_soon(self) -> None:
+    def explain_soon(self) -> None:
         if self._why_timer is not None:
             self._why_timer.stop()
         self._why_timer = self.set_timer(SETTLE, self._explain)
@@ -387,44 +363,7 @@ class MainScreen(Copying, Screen[None]):
     def on_failed(self, event: Failed) -> None:
         self.app.complain(event.error, event.what)
 
-    # ------------------------------------------------------------------ moving
-
-    def go(self, address: Address) -> None:
-        """Stand on a checkpoint, in whatever thread it is."""
-        if address.thread_id != self.thread_id:
-            self.open_thread(address.thread_id, address)
-        elif not self.timeline.go(address):
-            self.app.tell("That checkpoint is not in this file.")
-
-    def on_jump_to(self, event: JumpTo) -> None:
-        event.stop()
-        self.go(event.address)
-
-    def action_focus_centre(self) -> None:
-        self.pane.focus()
-
-    def action_focus_timeline(self) -> None:
-        if self.has_class("why-open"):
-            self.remove_class("why-open")
-        self.timeline.focus()
-
-    def action_next_pane(self, by: int) -> None:
-        order = [self.timeline, self.pane, self.query_one("#why", WhyView)]
-        order = [widget for widget in order if widget.display]
-        at = order.index(self.focused) if self.focused in order else 0  # type: ignore[arg-type]
-        order[(at + by) % len(order)].focus()
-
-    def action_step(self, by: int) -> None:
-        self.timeline.action_move(by)
-
-    def action_edit(self) -> None:
-        path = self.selected_path
-        if path is not None:
-            self.post_message(PathChosen(path))
-        else:
-            self.action_do("fork")
-
-    # ------------------------------------------------------------------ actions of the table
+    # ------------------------------------------------------------------ the table of actions
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
         if action == "do" and parameters and isinstance(parameters[0], str):
@@ -448,154 +387,3 @@ class MainScreen(Copying, Screen[None]):
             self.show_tab(action_id)
             return
         getattr(self, f"do_{action_id}")()
-
-    def do_down(self) -> None:
-        self.timeline.action_move(1)
-
-    def do_up(self) -> None:
-        self.timeline.action_move(-1)
-
-    def do_first(self) -> None:
-        self.timeline.action_to_end(-1)
-
-    def do_last(self) -> None:
-        self.timeline.action_to_end(1)
-
-    def do_parent(self) -> None:
-        row = self.here
-        above = self.checkpoints.grew_from(row.checkpoint.address) if row is not None and self.checkpoints is not None else None
-        if above is None:
-            self.app.tell("This is where the thread begins.")
-        else:
-            self.go(above)
-
-    def do_branch_previous(self) -> None:
-        self._other_branch(-1)
-
-    def do_branch_next(self) -> None:
-        self._other_branch(1)
-
-    def _other_branch(self, by: int) -> None:
-        row = self.here
-        if row is None or self.checkpoints is None:
-            return
-        target = moves.same_point(self.checkpoints, row.checkpoint.address, by)
-        if target is not None:
-            self.go(target)
-
-    def do_why(self) -> None:
-        view = self.query_one("#why", WhyView)
-        if self.focused is view:
-            self.remove_class("why-open")
-            self.pane.focus()
-            return
-        self.add_class("why-open")
-        self._explain_soon()
-        view.focus()
-
-    def do_base(self) -> None:
-        row = self.here
-        if row is None:
-            return
-        address = row.checkpoint.address
-        self.base = None if self.base is not None else address
-        self.timeline.set_base(self.base)
-        if self.base is None:
-            self.app.tell("Changes compare with the parent again.")
-        else:
-            self.app.tell(f"Changes compare with {draw.number(row)} now. d again goes back.")
-        self._load_soon(now=True)
-
-    def do_threads(self) -> None:
-        from studio.tui.screens.threads import ThreadsScreen
-
-        if not isinstance(self.app.screen, ThreadsScreen):
-            self.app.push_screen(ThreadsScreen(self.session, self.thread_id), self._thread_picked)
-
-    def _thread_picked(self, thread_id: str | None) -> None:
-        if thread_id is not None and thread_id != self.thread_id:
-            self.open_thread(thread_id)
-
-    def do_search(self) -> None:
-        from studio.tui.screens.search import SearchScreen
-
-        self.app.push_screen(SearchScreen(self.session, self.thread_id), self._hit_picked)
-
-    def _hit_picked(self, address: Address | None) -> None:
-        if address is not None:
-            self.go(address)
-
-    def do_help(self) -> None:
-        from studio.tui.screens.help import HelpScreen
-
-        self.app.push_screen(HelpScreen())
-
-    # ------------------------------------------------------------------ forks and runs
-
-    def on_path_chosen(self, event: PathChosen) -> None:
-        event.stop()
-        if not moves.can_fork(self.session):
-            self.app.tell("This kind of file cannot be forked.")
-            return
-        self._fork(event.path)
-
-    def do_fork(self) -> None:
-        self._fork(None)
-
-    def _fork(self, path: str | None) -> None:
-        from studio.tui.screens.fork import ForkScreen
-
-        if self.point is None or self.here is None or self.point.address != self.here.checkpoint.address:
-            self.app.tell("Still reading this checkpoint …")
-            return
-        self.app.push_screen(ForkScreen(self.session, self.point, edit=path), self._forked)
-
-    def do_copy_fork(self) -> None:
-        if self.point is not None:
-            from studio.tui.screens.fork import ForkScreen
-
-            self.app.push_screen(ForkScreen(self.session, self.point), self._forked)
-
-    def _forked(self, made: moves.Made | None) -> None:
-        if made is None:
-            return
-        self.open_thread(made.address.thread_id, made.address)
-        if made.then_run:
-            self._run(made.address, made.origin, start=True)
-
-    def do_run(self) -> None:
-        row = self.here
-        if row is not None:
-            origin = moves.origin_of(self.checkpoints, row.checkpoint.address)
-            self._run(row.checkpoint.address, origin or row.checkpoint.address)
-
-    def do_answer(self) -> None:
-        row = self.here
-        if row is None or self.point is None:
-            return
-        questions = moves.open_questions(self.point.state)
-        if not questions:
-            self.app.tell("This checkpoint waits for no answer.")
-            return
-        self._run(row.checkpoint.address, moves.origin_of(self.checkpoints, row.checkpoint.address) or row.checkpoint.address, questions=questions)
-
-    def _run(
-        self, address: Address, origin: Address | None, *, start: bool = False, questions: tuple[moves.Question, ...] = ()
-    ) -> None:
-        from studio.tui.screens.run import RunScreen
-
-        self.app.push_screen(RunScreen(self.session, address, origin=origin, start=start, questions=questions), self._ran)
-
-    def _ran(self, head: Address | None) -> None:
-        self._say_runs()
-        if head is not None:
-            self.open_thread(head.thread_id, head)
-
-    def do_cancel(self) -> None:
-        for run in self.session.runs():
-            if run.status == "running":
-                self.cancel_run(run)
-
-    @work(thread=True, group="cancel", exit_on_error=False)
-    def cancel_run(self, run: object) -> None:
-        run.cancel()  # type: ignore[attr-defined]

@@ -85,5 +85,7 @@ def open_questions(state: State) -> tuple[Question, ...]:
     """The interrupts of a checkpoint that nobody answered."""
     return tuple(
         Question(interrupt.id, interrupt.value, task.name)
-        for task in state.tasks for interrupt in task.interrupts if not interrupt.answered
+        for task in state.tasks
+        for interrupt in task.interrupts
+        if not interrupt.answered
     )

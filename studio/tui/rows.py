@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import nullcontext
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -111,7 +112,7 @@ class RowView(ScrollView, can_focus=True):
         if index == self.cursor:
             self.show_cursor()
             return
-        with self.prevent(RowView.Moved) if not tell else _nothing():
+        with nullcontext() if tell else self.prevent(RowView.Moved):
             self.cursor = index
 
     def watch_cursor(self, before: int, after: int) -> None:
@@ -184,13 +185,3 @@ class RowView(ScrollView, can_focus=True):
             self.set_cursor(index)
             if event.chain == 2:
                 self.action_choose()
-
-
-class _nothing:
-    """A context that does nothing."""
-
-    def __enter__(self) -> None:
-        return None
-
-    def __exit__(self, *_: object) -> None:
-        return None

@@ -13,19 +13,33 @@ from studio.tui.lines import BLANK, Line
 from studio.tui.panes.changes import question
 
 STATUS = {
-    "planning": ("planning …", "$quiet"), "planned": ("ready", "$primary"), "no-plan": ("cannot run yet", "$error"),
-    "choose": ("which graph?", "$wait"), "running": ("running …", "$wait"),
-    "paused": ("waiting for an answer", "$wait"), "done": ("done", "$success"), "failed": ("failed", "$error"), "cancelled": ("cancelled", "$quiet"),
+    "planning": ("planning …", "$quiet"),
+    "planned": ("ready", "$primary"),
+    "no-plan": ("cannot run yet", "$error"),
+    "choose": ("which graph?", "$wait"),
+    "running": ("running …", "$wait"),
+    "paused": ("waiting for an answer", "$wait"),
+    "done": ("done", "$success"),
+    "failed": ("failed", "$error"),
+    "cancelled": ("cancelled", "$quiet"),
 }
 
 
 def plan_lines(plan: RunPlan) -> tuple[Line, ...]:
     """What a run will do, before it does."""
     lines = [Line(draw.own("Runs", "bold $primary"), 1)]
-    lines.append(Line(draw.text(", ".join(plan.runs) or "nothing: this is the end of the thread", "bold" if plan.runs else "$quiet", 400), 2))
+    lines.append(
+        Line(
+            draw.text(", ".join(plan.runs) or "nothing: this is the end of the thread", "bold" if plan.runs else "$quiet", 400), 2
+        )
+    )
     if plan.kept:
         lines += [Line(draw.own("Kept", "bold $primary"), 1), Line(draw.text(", ".join(plan.kept), "$quiet", 400), 2)]
-    for title, style, words in (("Will ask", "$wait", plan.asks), ("May happen twice", "$error", plan.side_effects), ("To know", "$wait", plan.warnings)):
+    for title, style, words in (
+        ("Will ask", "$wait", plan.asks),
+        ("May happen twice", "$error", plan.side_effects),
+        ("To know", "$wait", plan.warnings),
+    ):
         if words:
             lines += [BLANK, Line(draw.own(title, f"bold {style}"), 1)]
             lines += [Line(draw.own("! ", f"bold {style}") + draw.text(one, width=600), 2, hanging=2) for one in words]
@@ -39,7 +53,13 @@ def plan_lines(plan: RunPlan) -> tuple[Line, ...]:
         known = len(plan.types) - len(unsafe)
         lines.append(_fact("types", f"{known} known to be safe" + (f", {len(unsafe)} not:" if unsafe else "")))
     lines += [
-        Line(draw.own("! ", "bold $wait") + draw.text(use.name, "$wait") + draw.text(f"  ×{use.count}  {', '.join(use.channels)}", "$faint", 200), 9, hanging=2)
+        Line(
+            draw.own("! ", "bold $wait")
+            + draw.text(use.name, "$wait")
+            + draw.text(f"  ×{use.count}  {', '.join(use.channels)}", "$faint", 200),
+            9,
+            hanging=2,
+        )
         for use in unsafe
     ]
     lines += [BLANK, Line(draw.own("Writes to", "bold $primary"), 1)]
@@ -107,14 +127,23 @@ def _task_result(data: Mapping[str, Any]) -> list[Line]:
     if error:
         return [Line(draw.own("✕ ", "$error") + draw.text(_name(data), "bold", 60) + draw.own("  failed", "$error"), 1)]
     if asked:
-        return [Line(draw.own("■ ", "$wait") + draw.text(_name(data), "bold", 60) + draw.own("  stopped for an answer", "$wait"), 1)]
+        return [
+            Line(draw.own("■ ", "$wait") + draw.text(_name(data), "bold", 60) + draw.own("  stopped for an answer", "$wait"), 1)
+        ]
     result = data.get("result")
     wrote = ""
     if isinstance(result, dict):
         wrote = ", ".join(str(key) for key in list(result)[:6])
     elif isinstance(data.get("channels"), (list, tuple)):
         wrote = ", ".join(str(key) for key in data["channels"][:6])
-    return [Line(draw.own("● ", "$success") + draw.text(_name(data), "bold", 60) + draw.text(f"  wrote {wrote}" if wrote else "", "$quiet", 200), 1)]
+    return [
+        Line(
+            draw.own("● ", "$success")
+            + draw.text(_name(data), "bold", 60)
+            + draw.text(f"  wrote {wrote}" if wrote else "", "$quiet", 200),
+            1,
+        )
+    ]
 
 
 def _error(data: Mapping[str, Any]) -> list[Line]:

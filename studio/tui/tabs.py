@@ -56,7 +56,11 @@ class TabLine(Static):
             here = tab == self.active
             start = top.cell_length
             top = top + Content.styled(name, "bold $primary" if here else "$quiet") + Content(" " * gap)
-            under = under + Content.styled(("━" if here else "─") * len(name), "$primary" if here else "$line") + Content.styled("─" * gap, "$line")
+            under = (
+                under
+                + Content.styled(("━" if here else "─") * len(name), "$primary" if here else "$line")
+                + Content.styled("─" * gap, "$line")
+            )
             self._spots.append((start, start + len(name), tab))
         right = Content.styled(f"vs {self._against}", "$faint") if self._against else Content("")
         fill = width - top.cell_length - right.cell_length

@@ -1,6 +1,6 @@
-"""Colours of the terminal UI: one accent for "here", one colour per kind of lane, amber for waiting, red and green for a diff only.
+"""Colours of the terminal UI: one accent for "here", one colour per kind of lane, amber for waiting, red and green for a diff.
 
-`VARIABLES` are the studio's own theme variables; `DEFAULTS` gives them a meaning under Textual's other themes.
+`defaults` gives the studio's own variables a meaning under Textual's other themes.
 """
 
 from __future__ import annotations
@@ -103,7 +103,22 @@ LIGHT = Theme(
     },
 )
 
-_OWN = ("lane-main", "lane-sub", "lane-fork", "wait", "line", "faint", "quiet", "here", "here-dim", "chip", "old", "old-ground", "new", "new-ground")
+_OWN = (
+    "lane-main",
+    "lane-sub",
+    "lane-fork",
+    "wait",
+    "line",
+    "faint",
+    "quiet",
+    "here",
+    "here-dim",
+    "chip",
+    "old",
+    "old-ground",
+    "new",
+    "new-ground",
+)
 
 
 def defaults(dark: bool) -> dict[str, str]:

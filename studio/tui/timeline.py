@@ -222,4 +222,3 @@ def _chips(channels: tuple[str, ...], room: int) -> str:
             return tail if len(tail) <= room else out
         out = wanted
     return out
-

@@ -100,14 +100,23 @@ def _wrote(row: Row | None, address: Address, changes: Sequence[Change], path: s
     was = draw.own("")
     if change.path == path and change.op == "replace":
         was = draw.own("  was ", "$faint") + draw.value(path, change.before, 40)
-    return Line(draw.own(f"{draw.number(row, address)} ", "$quiet") + words + was + draw.own(f"  {how}" if how else "", "$faint"), 1, address=address, hanging=4)
+    return Line(
+        draw.own(f"{draw.number(row, address)} ", "$quiet") + words + was + draw.own(f"  {how}" if how else "", "$faint"),
+        1,
+        address=address,
+        hanging=4,
+    )
 
 
 def _ran(session: Session, tree: CheckpointTree, address: Address, row: Row | None) -> list[Line]:
     """Why the tasks that made a checkpoint ran."""
     if row is None or not row.nodes:
         source = row.checkpoint.source if row else None
-        words = {"input": "An input started it.", "update": "An edit made it; no task ran.", "fork": "A fork made it; no task ran."}.get(source or "", "")
+        words = {
+            "input": "An input started it.",
+            "update": "An edit made it; no task ran.",
+            "fork": "A fork made it; no task ran.",
+        }.get(source or "", "")
         return [Line(draw.own(words, "$quiet"), 1)] if words else []
     parent = tree.parent(address)
     if parent is None:
@@ -141,10 +150,30 @@ def _because(task: Task, parent: Address, tree: CheckpointTree) -> list[Line]:
         reason = draw.text(task.triggers[0].channel, "$quiet", 50) + draw.own(" was written", "$quiet")
     else:
         return []
-    lines = [Line(draw.own("   ← ", "$faint") + name + draw.own(" ran because ", "$quiet") + reason + draw.own(f"  {number}", "$faint"), 1, address=parent, hanging=5)]
+    lines = [
+        Line(
+            draw.own("   ← ", "$faint") + name + draw.own(" ran because ", "$quiet") + reason + draw.own(f"  {number}", "$faint"),
+            1,
+            address=parent,
+            hanging=5,
+        )
+    ]
     for interrupt in task.interrupts[:1]:
-        answer = draw.own("  answered ", "$faint") + draw.own(preview.summary(interrupt.answer, 40)) if interrupt.answered else draw.own("")
-        lines.append(Line(draw.own("   ← ", "$faint") + draw.own("asked ", "$quiet") + draw.text(question(interrupt.value), width=160) + answer, 1, hanging=5))
+        answer = (
+            draw.own("  answered ", "$faint") + draw.own(preview.summary(interrupt.answer, 40))
+            if interrupt.answered
+            else draw.own("")
+        )
+        lines.append(
+            Line(
+                draw.own("   ← ", "$faint")
+                + draw.own("asked ", "$quiet")
+                + draw.text(question(interrupt.value), width=160)
+                + answer,
+                1,
+                hanging=5,
+            )
+        )
     return lines
 
 
@@ -164,15 +193,28 @@ def _before(session: Session, tree: CheckpointTree, address: Address, value: Val
             continue
         row = row_of(tree, before)
         change = same or comparison.changes[-1]
-        shown = draw.value(change.path, change.after if change.op != "remove" else change.before, 60, show_secrets=session.show_secrets)
+        shown = draw.value(
+            change.path, change.after if change.op != "remove" else change.before, 60, show_secrets=session.show_secrets
+        )
         who = draw.text(row.label if row else "?", "bold", 28)
         more = f" +{len(comparison.changes) - 1}" if len(comparison.changes) > 1 and same is None else ""
         note = draw.own("  the same value", "bold $wait") if same is not None else draw.own("")
-        lines.append(Line(
-            draw.own("   ← ", "$faint") + draw.own(f"{draw.number(row, before)} ", "$quiet") + who + draw.own("  ")
-            + draw.text(change.path, "$quiet", 40) + draw.own(" = ", "$faint") + shown + draw.own(more, "$faint") + note,
-            1, address=before, nowrap=True,
-        ))
+        lines.append(
+            Line(
+                draw.own("   ← ", "$faint")
+                + draw.own(f"{draw.number(row, before)} ", "$quiet")
+                + who
+                + draw.own("  ")
+                + draw.text(change.path, "$quiet", 40)
+                + draw.own(" = ", "$faint")
+                + shown
+                + draw.own(more, "$faint")
+                + note,
+                1,
+                address=before,
+                nowrap=True,
+            )
+        )
     return lines
 
 

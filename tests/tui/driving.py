@@ -58,11 +58,16 @@ class Drive:
 
     async def loaded(self) -> None:
         """Wait until the checkpoint under the cursor is drawn, with its why."""
-        main = self.main
-        await self.until(lambda: main.here is not None and main.point is not None and main.point.address == main.here.checkpoint.address, "a point")
-        await self.until(lambda: main.tab in main._drawn, "the pane")
-        await self.app.workers.wait_for_complete()
-        await self.pilot.pause()
+
+        def drawn() -> bool:
+            main = self.main
+            here, point = main.here, main.point
+            return here is not None and point is not None and point.address == here.checkpoint.address and main.tab in main._drawn
+
+        for _ in range(3):  # a key may have started a move that ends in another load
+            await self.app.workers.wait_for_complete()
+            await self.pilot.pause()
+            await self.until(drawn, "a drawn checkpoint")
 
     async def go(self, number: str) -> None:
         """Stand on a row by its number."""

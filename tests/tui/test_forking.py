@@ -78,7 +78,9 @@ async def test_the_refund_story_is_repaired_from_the_terminal_alone(support: Pat
             changes = "\n".join(drive.lines("#changes"))
             assert "/refund/amount" in changes and "499.0" in changes
             await drive.press("right", "down")
-            await drive.until(lambda: "#3 look_up_order" in drive.text("#why") and "the same value" in drive.text("#why"), "the trail")
+            await drive.until(
+                lambda: "#3 look_up_order" in drive.text("#why") and "the same value" in drive.text("#why"), "the trail"
+            )
 
             await drive.go("4")
             await edit(drive, "/order/total", "49.9")
@@ -86,7 +88,9 @@ async def test_the_refund_story_is_repaired_from_the_terminal_alone(support: Pat
             await drive.press("ctrl+r")
 
             screen = await run_status(drive, "planned")
-            assert "May happen twice" in drive.text() and "issue_refund(" in drive.text(), "a run with side effects waits for a second click"
+            assert "May happen twice" in drive.text() and "issue_refund(" in drive.text(), (
+                "a run with side effects waits for a second click"
+            )
             await drive.press("ctrl+r")
             screen = await run_status(drive, "paused")
             await drive.shows("Approve the refund of 49.90 EUR for order 4711?")
@@ -140,7 +144,9 @@ async def test_a_failing_node_shows_its_error(support: Path, tmp_path: Path) -> 
             assert any("no returns policy" in line for line in drive.lines("#log"))
 
 
-async def test_without_a_named_graph_the_choices_are_offered(support: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_without_a_named_graph_the_choices_are_offered(
+    support: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.chdir(SAMPLES)
     with opened(support, tmp_path / "s.sqlite") as session:
         async with driven(session, session.resolve("#4", "refund-4711")) as drive:
@@ -241,7 +247,8 @@ async def test_a_value_is_picked_from_the_state(support: Path, tmp_path: Path) -
 
 async def test_cancel_ends_an_endless_run(tmp_path: Path) -> None:
     module = tmp_path / "slow.py"
-    module.write_text(textwrap.dedent("""
+    module.write_text(
+        textwrap.dedent("""
         import time
         from typing import TypedDict
         from langgraph.graph import END, START, StateGraph
@@ -259,7 +266,8 @@ async def test_cancel_ends_an_endless_run(tmp_path: Path) -> None:
         builder.add_node("work", work)
         builder.add_edge(START, "work")
         builder.add_edge("work", END)
-    """))
+    """)
+    )
     path = tmp_path / "slow.sqlite"
     namespace: dict[str, object] = {}
     exec(module.read_text(), namespace)  # noqa: S102 - the test's own module
@@ -273,7 +281,9 @@ async def test_cancel_ends_an_endless_run(tmp_path: Path) -> None:
             await drive.loaded()
             await edit(drive, "/fast", "false")
             await drive.press("ctrl+r")
-            await drive.until(lambda: isinstance(drive.app.screen, RunScreen) and drive.app.screen.status in ("planned", "running"))
+            await drive.until(
+                lambda: isinstance(drive.app.screen, RunScreen) and drive.app.screen.status in ("planned", "running")
+            )
             screen = drive.app.screen
             assert isinstance(screen, RunScreen)
             if screen.status == "planned":

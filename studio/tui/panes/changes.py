@@ -34,7 +34,11 @@ def build(point: Point, tree: CheckpointTree) -> tuple[Line, ...]:
     lines.extend(scheduled(point.state, tree))
     problems = [*point.comparison.problems, *point.state.problems]
     for problem in problems[:20]:
-        lines.append(Line(draw.join(draw.own("!", "$wait bold"), draw.text(problem.message, "$wait"), draw.text(problem.where, "$faint")), 1))
+        lines.append(
+            Line(
+                draw.join(draw.own("!", "$wait bold"), draw.text(problem.message, "$wait"), draw.text(problem.where, "$faint")), 1
+            )
+        )
     if len(problems) > 20:
         lines.append(Line(draw.own(f"{len(problems) - 20} more problems", "$wait"), 1))
     return tuple(lines)
@@ -74,7 +78,10 @@ def _shown_paths(change: Change, show_secrets: bool) -> list[str]:
 
 
 def _is_message(change: Change) -> bool:
-    return change.path.startswith("/messages/") or preview.message(change.before if change.op == "remove" else change.after) is not None
+    return (
+        change.path.startswith("/messages/")
+        or preview.message(change.before if change.op == "remove" else change.after) is not None
+    )
 
 
 def _path_width(paths: Sequence[str]) -> int:
@@ -125,8 +132,12 @@ def _whole(path: str, stored: Value, width: int, sign: str, show_secrets: bool) 
         return [line for inner, value in few for line in _whole(inner, value, width, sign, show_secrets)]
     shown = draw.value(path, stored, 160, show_secrets=show_secrets)
     ground = draw.new if sign == "+" else draw.old
-    content = _path(path, width) + Content("  ") + draw.own(f"{sign} ", "$new bold" if sign == "+" else "$old bold") + ground(shown)
-    folded = () if draw.masked(path, stored, show_secrets) else inside(path, stored, show_secrets=show_secrets, editable=sign == "+")
+    content = (
+        _path(path, width) + Content("  ") + draw.own(f"{sign} ", "$new bold" if sign == "+" else "$old bold") + ground(shown)
+    )
+    folded = (
+        () if draw.masked(path, stored, show_secrets) else inside(path, stored, show_secrets=show_secrets, editable=sign == "+")
+    )
     if folded:
         content = content + draw.own(" ▸", "$faint")
     return [Line(content, 2, path=path if sign == "+" else None, folded=folded, hanging=min(4, width))]
@@ -139,7 +150,11 @@ def _few_fields(path: str, stored: Value, show_secrets: bool, most: int = 8) -> 
     if isinstance(stored, Tagged) and stored.kind != "fields":
         return []
     children = tagged.children(stored)
-    return [(tagged.join_path([*tagged.split_path(path), step]), value) for step, value in children] if 0 < len(children) <= most else []
+    return (
+        [(tagged.join_path([*tagged.split_path(path), step]), value) for step, value in children]
+        if 0 < len(children) <= most
+        else []
+    )
 
 
 def _replace(change: Change, width: int, show_secrets: bool) -> list[Line]:
@@ -169,7 +184,11 @@ def inside(path: str, stored: Value, *, show_secrets: bool, editable: bool, most
     lines = []
     for step, child in children[:most]:
         inner = tagged.join_path([*tagged.split_path(path), step])
-        shown = Content.styled(gate.line(step, 24).ljust(14), "$quiet") + Content(" ") + draw.value(inner, child, 140, show_secrets=show_secrets)
+        shown = (
+            Content.styled(gate.line(step, 24).ljust(14), "$quiet")
+            + Content(" ")
+            + draw.value(inner, child, 140, show_secrets=show_secrets)
+        )
         lines.append(Line(shown, 6, path=inner if editable else None, hanging=2))
     if len(children) > most:
         lines.append(Line(draw.own(f"… {len(children) - most:,} more; State shows them", "$faint"), 6))
@@ -207,7 +226,9 @@ def _unchanged(point: Point) -> list[Line]:
     words: list[str] = []
     for channel in sorted(touched & set(point.state.values)):
         value = point.state.values[channel]
-        if isinstance(value, list) and not any(change.path.count("/") == 1 for change in point.comparison.changes if change.channel == channel):
+        if isinstance(value, list) and not any(
+            change.path.count("/") == 1 for change in point.comparison.changes if change.channel == channel
+        ):
             left = len(value) - sum(change.channel == channel and change.op != "remove" for change in point.comparison.changes)
             if left > 0:
                 words.append(f"{left:,} {gate.line(channel, 30)}")
@@ -261,7 +282,9 @@ def task_lines(task: Task, inner: Sequence[Address]) -> list[Line]:
             shown = shown + draw.own("  a to answer", "$wait")
         lines.append(Line(shown, 4, hanging=2))
     if task.error:
-        lines.append(Line(draw.block(task.error.strip().splitlines()[-1] if task.error.strip() else "error", "$error"), 4, hanging=2))
+        lines.append(
+            Line(draw.block(task.error.strip().splitlines()[-1] if task.error.strip() else "error", "$error"), 4, hanging=2)
+        )
     mine = [address for address in inner if address.checkpoint_ns in task.subgraph_ns]
     if mine:
         lines.append(Line(draw.own(f"→ subgraph, {labels.plural(len(mine), 'superstep')}", "$lane-sub"), 4, address=mine[0]))

@@ -40,8 +40,11 @@ def build(point: Point, tree: CheckpointTree, session: Session) -> tuple[Line, .
             lines.append(Line(draw.text(channel, "bold"), 1))
         early, late = messages[:-SHOWN], messages[-SHOWN:]
         if early:
-            folded = [line for index, item in enumerate(early[-2000:], max(0, len(early) - 2000))
-                      for line in _message(channel, index, item, came_from, tree, point.show_secrets)]
+            folded = [
+                line
+                for index, item in enumerate(early[-2000:], max(0, len(early) - 2000))
+                for line in _message(channel, index, item, came_from, tree, point.show_secrets)
+            ]
             lines.append(Line(draw.own(f"▸ {len(early):,} earlier messages", "$faint"), 1, folded=tuple(folded)))
         for index, item in enumerate(late, len(early)):
             lines.extend(_message(channel, index, item, came_from, tree, point.show_secrets))
@@ -50,7 +53,9 @@ def build(point: Point, tree: CheckpointTree, session: Session) -> tuple[Line, .
 
 def message_channels(values: Mapping[str, Value]) -> list[str]:
     """Channels that hold chat messages, `messages` first."""
-    found = [name for name, value in values.items() if isinstance(value, list) and any(preview.message(item) for item in value[:3])]
+    found = [
+        name for name, value in values.items() if isinstance(value, list) and any(preview.message(item) for item in value[:3])
+    ]
     return sorted(found, key=lambda name: (name != "messages", name))
 
 

@@ -19,9 +19,13 @@ def build(point: Point) -> tuple[Line, ...]:
     state, checkpoint = point.state, point.row.checkpoint
     address = checkpoint.address
     facts = [
-        ("thread", address.thread_id), ("namespace", address.checkpoint_ns or "the root graph"), ("id", address.checkpoint_id),
-        ("parent", checkpoint.parent_checkpoint_id or "none"), ("step", "none" if checkpoint.step is None else str(checkpoint.step)),
-        ("source", checkpoint.source or "none"), ("created", f"{labels.when(checkpoint.created_at)} UTC" if checkpoint.created_at else "not known"),
+        ("thread", address.thread_id),
+        ("namespace", address.checkpoint_ns or "the root graph"),
+        ("id", address.checkpoint_id),
+        ("parent", checkpoint.parent_checkpoint_id or "none"),
+        ("step", "none" if checkpoint.step is None else str(checkpoint.step)),
+        ("source", checkpoint.source or "none"),
+        ("created", f"{labels.when(checkpoint.created_at)} UTC" if checkpoint.created_at else "not known"),
         ("size", f"{labels.size(checkpoint.size_bytes)} ({checkpoint.size_bytes:,} bytes)"),
         ("format", "not decodable" if state.format is None else f"v{state.format}"),
         ("stored in", "the scratch file" if checkpoint.origin == "scratch" else "the opened file"),

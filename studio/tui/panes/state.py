@@ -82,7 +82,10 @@ class StatePane(Tree[Item]):
         if not values:
             root.add_leaf("the state is empty", Item("", None, "the state is empty", editable=False))
         if point.state.internal:
-            inner = root.add("internal", Item("", dict(point.state.internal), f"scheduling channels ({len(point.state.internal)})", editable=False))
+            inner = root.add(
+                "internal",
+                Item("", dict(point.state.internal), f"scheduling channels ({len(point.state.internal)})", editable=False),
+            )
             inner.allow_expand = True
         self.root.expand()
         self.call_after_refresh(self._restore, before)

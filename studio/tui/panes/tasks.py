@@ -24,7 +24,11 @@ def build(point: Point, tree: CheckpointTree) -> tuple[Line, ...]:
     """The lines of the pane."""
     state = point.state
     if not state.tasks:
-        words = "No task was scheduled: the thread ended here." if state.next == () else "The tasks of this checkpoint cannot be known from this file."
+        words = (
+            "No task was scheduled: the thread ended here."
+            if state.next == ()
+            else "The tasks of this checkpoint cannot be known from this file."
+        )
         return (Line(draw.own(words, "$quiet"), 1),)
     lines: list[Line] = []
     inner = inner_rows(tree, point.address)
@@ -46,22 +50,43 @@ def _task(task: Task, point: Point, tree: CheckpointTree) -> list[Line]:
     lines = [Line(head, 1, right=draw.text(task.id or "", "$faint", 18))]
     for trigger in task.triggers:
         by = draw.authors(trigger.authors)
-        lines.append(_fact("ran because", draw.text(trigger.channel, "$quiet", 60) + draw.own(" ← ", "$faint") + draw.own(by, "$primary")))
+        lines.append(
+            _fact("ran because", draw.text(trigger.channel, "$quiet", 60) + draw.own(" ← ", "$faint") + draw.own(by, "$primary"))
+        )
     if task.arg is not None:
         shown = draw.value("/arg", task.arg, 240, show_secrets=point.show_secrets)
         lines.append(_fact("sent with", shown, folded=inside("/arg", task.arg, show_secrets=point.show_secrets, editable=False)))
     for write in task.writes:
-        shown = draw.text(write.channel, "$quiet", 40) + draw.own("  ") + draw.value("/" + write.channel, write.value, 240, show_secrets=point.show_secrets)
+        shown = (
+            draw.text(write.channel, "$quiet", 40)
+            + draw.own("  ")
+            + draw.value("/" + write.channel, write.value, 240, show_secrets=point.show_secrets)
+        )
         folded = inside("/" + write.channel, write.value, show_secrets=point.show_secrets, editable=False)
-        lines.append(_fact("wrote", shown, folded=() if draw.masked("/" + write.channel, write.value, point.show_secrets) else folded))
+        lines.append(
+            _fact("wrote", shown, folded=() if draw.masked("/" + write.channel, write.value, point.show_secrets) else folded)
+        )
     for interrupt in task.interrupts:
         lines.append(_fact("asked", draw.text(question(interrupt.value), "bold", 2_000)))
         if isinstance(interrupt.value, dict):
-            lines.append(_fact("", draw.value("", interrupt.value, 400, show_secrets=point.show_secrets), folded=inside("", interrupt.value, show_secrets=point.show_secrets, editable=False)))
+            lines.append(
+                _fact(
+                    "",
+                    draw.value("", interrupt.value, 400, show_secrets=point.show_secrets),
+                    folded=inside("", interrupt.value, show_secrets=point.show_secrets, editable=False),
+                )
+            )
         if interrupt.answered:
             lines.append(_fact("answered", draw.new(preview.summary(interrupt.answer, 200))))
         else:
-            lines.append(_fact("", draw.own("waiting for an answer · ", "$wait") + draw.own("a", "bold $wait") + draw.own(" answers it", "$wait")))
+            lines.append(
+                _fact(
+                    "",
+                    draw.own("waiting for an answer · ", "$wait")
+                    + draw.own("a", "bold $wait")
+                    + draw.own(" answers it", "$wait"),
+                )
+            )
     if task.error:
         text = task.error if point.show_secrets else secrets.mask_text(task.error)
         lines.append(_fact("failed with", draw.block(text, "$error", limit=6_000)))

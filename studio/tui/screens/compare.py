@@ -72,7 +72,9 @@ class CompareScreen(ModalScreen[Address | None]):
                 yield LineView(id="left")
                 yield LineView(id="right-side")
             yield LineView(id="ends")
-            yield KeyLine([("↑↓", "move"), ("tab", "next pane"), ("enter", "go to that step"), ("esc", "close")], id="compare-keys")
+            yield KeyLine(
+                [("↑↓", "move"), ("tab", "next pane"), ("enter", "go to that step"), ("esc", "close")], id="compare-keys"
+            )
 
     def on_mount(self) -> None:
         self.query_one("#compare-box").border_title = Content("Two futures, side by side")
@@ -134,8 +136,11 @@ def compared(session: Session, origin: Address, head: Address) -> Compared:
     if not lines:
         lines = [Line(draw.own("Both ends hold the same values.", "$quiet"), 1)]
     return Compared(
-        f"as it was · {draw.number(row_of(old_tree, old_head), old_head)}", tuple(_side(session, old_tree, old, parts_at=origin)),
-        f"the fork · {draw.number(row_of(new_tree, head), head)}", tuple(_side(session, new_tree, new)), tuple(lines),
+        f"as it was · {draw.number(row_of(old_tree, old_head), old_head)}",
+        tuple(_side(session, old_tree, old, parts_at=origin)),
+        f"the fork · {draw.number(row_of(new_tree, head), head)}",
+        tuple(_side(session, new_tree, new)),
+        tuple(lines),
     )
 
 
@@ -166,5 +171,7 @@ def _side(session: Session, tree: CheckpointTree, branch: list[Address], parts_a
 def _change(change: Change, show_secrets: bool) -> Line:
     path = draw.text(change.path, "$quiet", 40) + Content(" ")
     if change.op == "remove":
-        return Line(path + draw.old("- " + draw.value(change.path, change.before, 80, show_secrets=show_secrets).plain), 8, nowrap=True)
+        return Line(
+            path + draw.old("- " + draw.value(change.path, change.before, 80, show_secrets=show_secrets).plain), 8, nowrap=True
+        )
     return Line(path + draw.new(draw.value(change.path, change.after, 120, show_secrets=show_secrets)), 8, nowrap=True)

@@ -30,7 +30,8 @@ if TYPE_CHECKING:
     from studio.tui.app import StudioApp
 
 _TOKEN = re.compile(
-    r'(?P<key>"(?:[^"\\]|\\.)*")(?=\s*:)|(?P<text>"(?:[^"\\]|\\.)*"?)|(?P<word>-?\b\d[\d.eE+\-]*|\b(?:true|false|null)\b)'
+    r'(?P<key>"(?:[^"\\]|\\.)*")(?=\s*:)|(?P<text>"(?:[^"\\]|\\.)*"?)'
+    r"|(?P<word>-?\b\d[\d.eE+\-]*|\b(?:true|false|null)\b)"
 )
 LIMIT = 200_000
 """A text longer than this is cut in the editor; the cut part keeps its stored value."""
@@ -45,7 +46,7 @@ class Edited:
 
 
 class JsonArea(TextArea):
-    """A text area that colours JSON by itself: the usual highlighter brings native code along that is not needed for one grammar."""
+    """A text area that colours JSON by itself: the usual highlighter is native code, and one grammar does not need it."""
 
     plain_text = False
 
@@ -79,7 +80,16 @@ class EditScreen(ModalScreen[Edited | None]):
     EditScreen #edit-state { height: 1; padding: 0 1; }
     """
 
-    def __init__(self, title: str, value: Value, hint: str = "", *, show_secrets: bool = False, doc: Tagged_JSON = None, has_doc: bool = False) -> None:
+    def __init__(
+        self,
+        title: str,
+        value: Value,
+        hint: str = "",
+        *,
+        show_secrets: bool = False,
+        doc: Tagged_JSON = None,
+        has_doc: bool = False,
+    ) -> None:
         super().__init__()
         self._title = title
         self._hint = hint

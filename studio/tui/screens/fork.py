@@ -70,7 +70,9 @@ class EditList(RowView):
         room = max(8, (width - path.cell_length - 10) // 2)
         before = draw.own("new", "$faint")
         try:
-            before = draw.old(draw.value(edit.path, tagged.get(dict(self._point.state.values), edit.path), room, show_secrets=shows))
+            before = draw.old(
+                draw.value(edit.path, tagged.get(dict(self._point.state.values), edit.path), room, show_secrets=shows)
+            )
         except StudioError:
             pass
         after = draw.own(" removed", "$old") if edit.doc is GONE else draw.new(_short(edit.doc, room))
@@ -117,13 +119,18 @@ class ForkScreen(ModalScreen[Made | None]):
                     yield Label("Next", classes="fork-label", markup=False)
                     yield Select[str]([(Content(f"as recorded: {following}"), "")], allow_blank=False, id="goto", compact=True)
                     yield Label("Thread", classes="fork-label", markup=False)
-                    yield Input(placeholder=f"the same: {gate.line(row.checkpoint.thread_id, 40)}", id="new-thread", classes="flat")
+                    yield Input(
+                        placeholder=f"the same: {gate.line(row.checkpoint.thread_id, 40)}", id="new-thread", classes="flat"
+                    )
                 yield LineView(id="fork-preview")
             with Horizontal(id="fork-buttons"):
                 yield Button("Fork and run", variant="primary", id="fork-run")
                 yield Button("Fork", id="fork-only")
                 yield Button("Cancel", id="fork-cancel")
-            yield KeyLine([("enter", "edit"), ("del", "drop edit"), ("ctrl+r", "fork and run"), ("ctrl+s", "fork"), ("esc", "leave")], id="fork-keys")
+            yield KeyLine(
+                [("enter", "edit"), ("del", "drop edit"), ("ctrl+r", "fork and run"), ("ctrl+s", "fork"), ("esc", "leave")],
+                id="fork-keys",
+            )
 
     def on_mount(self) -> None:
         row = self.point.row
@@ -156,7 +163,10 @@ class ForkScreen(ModalScreen[Made | None]):
 
     def _offer(self, goto: tuple[str, ...], nodes: tuple[str, ...]) -> None:
         following = ", ".join(gate.line(name or "?", 30) for name in self.point.state.next or ()) or "nothing"
-        choices = [(Content(f"as recorded: {following}"), ""), *((Content(f"go to {gate.line(name, 40)}"), name) for name in goto)]
+        choices = [
+            (Content(f"as recorded: {following}"), ""),
+            *((Content(f"go to {gate.line(name, 40)}"), name) for name in goto),
+        ]
         self.query_one("#goto", Select).set_options(choices)
         ways = [
             (Content("set the values, no code runs"), ""),
@@ -221,8 +231,12 @@ class ForkScreen(ModalScreen[Made | None]):
             except StudioError:
                 value = None
         screen = EditScreen(
-            f"{path}  at {draw.number(row)}", value, "A fork keeps what you set here; the file stays as it is.",
-            show_secrets=self.point.show_secrets, doc=held.doc if held else None, has_doc=held is not None,
+            f"{path}  at {draw.number(row)}",
+            value,
+            "A fork keeps what you set here; the file stays as it is.",
+            show_secrets=self.point.show_secrets,
+            doc=held.doc if held else None,
+            has_doc=held is not None,
         )
         self.app.push_screen(screen, lambda edited: self._edited(path, edited))
 
@@ -234,7 +248,9 @@ class ForkScreen(ModalScreen[Made | None]):
         """Open the editor on the whole state; each channel that differs becomes an edit."""
         values = dict(self.point.state.values)
         title = f"the whole state at {draw.number(self.point.row)}"
-        screen = EditScreen(title, values, "One key per channel; only what you change is set.", show_secrets=self.point.show_secrets)
+        screen = EditScreen(
+            title, values, "One key per channel; only what you change is set.", show_secrets=self.point.show_secrets
+        )
         before = screen._doc
         self.app.push_screen(screen, lambda edited: self._edited_whole(before, edited))
 
@@ -276,7 +292,8 @@ class ForkScreen(ModalScreen[Made | None]):
         if how:
             return ForkRequest(self.point.address, as_node=how, update=self._update(), is_update=True, new_thread=thread)
         patch = Patch(
-            {edit.path: edit.doc for edit in self.edits if edit.doc is not GONE}, tuple(edit.path for edit in self.edits if edit.doc is GONE)
+            {edit.path: edit.doc for edit in self.edits if edit.doc is not GONE},
+            tuple(edit.path for edit in self.edits if edit.doc is GONE),
         )
         return ForkRequest(self.point.address, patch=patch, goto=goto or None, new_thread=thread)
 
@@ -364,7 +381,13 @@ class ForkScreen(ModalScreen[Made | None]):
         result = event.result
         if not result.verified or result.surprises:
             words = "\n".join(result.surprises) or "the stored result differs from what was asked for"
-            self.app.notify(gate.clean(words), title="Look at the result: it is not quite what you asked for", severity="warning", timeout=12, markup=False)
+            self.app.notify(
+                gate.clean(words),
+                title="Look at the result: it is not quite what you asked for",
+                severity="warning",
+                timeout=12,
+                markup=False,
+            )
         else:
             self.app.tell("Written to the scratch file and read back.", title="Forked")
         self.dismiss(Made(result.root if event.then_run else result.address, self.point.address, event.then_run))
@@ -398,7 +421,8 @@ def preview_lines(preview: ForkPreview, request: ForkRequest, point: Point) -> t
         lines += [Line(draw.own("! ", "$wait bold") + draw.text(words, width=600), 2, hanging=2) for words in preview.warnings]
     where = "a new thread" if request.new_thread else "the same thread, beside this checkpoint"
     lines += [
-        BLANK, Line(draw.own("Stays", "bold $primary"), 1),
+        BLANK,
+        Line(draw.own("Stays", "bold $primary"), 1),
         Line(draw.own(f"the opened file, byte for byte; the fork goes to the scratch file, in {where}", "$quiet"), 2),
     ]
     return tuple(lines)

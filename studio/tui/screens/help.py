@@ -16,14 +16,17 @@ from studio.tui.keys import KeyLine
 from studio.tui.lines import BLANK, Line, LineView
 
 _MORE = (
-    ("Panes", (
-        ("→ l enter", "Into the pane", "From the timeline into what happened there."),
-        ("← h esc", "Back", "From a pane to the timeline."),
-        ("tab", "Next pane", "Timeline, centre, why."),
-        ("J K", "Step", "Move the timeline while a pane has the keyboard."),
-        ("enter", "Edit or go", "On a value: edit it and fork. On a superstep: go there."),
-        ("space", "Open", "Unfold a line that ends in ▸."),
-    )),
+    (
+        "Panes",
+        (
+            ("→ l enter", "Into the pane", "From the timeline into what happened there."),
+            ("← h esc", "Back", "From a pane to the timeline."),
+            ("tab", "Next pane", "Timeline, centre, why."),
+            ("J K", "Step", "Move the timeline while a pane has the keyboard."),
+            ("enter", "Edit or go", "On a value: edit it and fork. On a superstep: go there."),
+            ("space", "Open", "Unfold a line that ends in ▸."),
+        ),
+    ),
 )
 
 
@@ -62,12 +65,38 @@ def build() -> tuple[Line, ...]:
             lines.append(BLANK)
         lines.append(Line(draw.own(title, "bold $primary"), 1))
         for key, name, words in rows:
-            lines.append(Line(draw.own(f"{key:<11}", "bold") + draw.own(f"{name:<19}") + draw.own(words, "$quiet"), 2, hanging=30))
+            lines.append(
+                Line(draw.own(f"{key:<11}", "bold") + draw.own(f"{name:<19}") + draw.own(words, "$quiet"), 2, hanging=30)
+            )
     lines += [
         BLANK,
         Line(draw.own("Shapes", "bold $primary"), 1),
-        Line(Content.assemble(("●", "$lane-main"), "  ran    ", ("■", "$wait"), "  stopped for a question    ", ("✕", "$error"), "  failed    ", ("○", "$faint"), "  not known    ", ("◌", "$lane-fork"), "  a fork"), 2),
-        Line(Content.assemble(("━", "$lane-main"), "  main    ", ("━", "$lane-sub"), "  subgraph    ", ("━", "$lane-fork"), "  fork, in the scratch file"), 2),
+        Line(
+            Content.assemble(
+                ("●", "$lane-main"),
+                "  ran    ",
+                ("■", "$wait"),
+                "  stopped for a question    ",
+                ("✕", "$error"),
+                "  failed    ",
+                ("○", "$faint"),
+                "  not known    ",
+                ("◌", "$lane-fork"),
+                "  a fork",
+            ),
+            2,
+        ),
+        Line(
+            Content.assemble(
+                ("━", "$lane-main"),
+                "  main    ",
+                ("━", "$lane-sub"),
+                "  subgraph    ",
+                ("━", "$lane-fork"),
+                "  fork, in the scratch file",
+            ),
+            2,
+        ),
         BLANK,
         Line(draw.own("The opened file is never changed. Forks and runs go to a scratch file of the studio's own.", "$quiet"), 2),
     ]

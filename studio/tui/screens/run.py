@@ -45,7 +45,13 @@ class RunScreen(ModalScreen[Address | None]):
     ]
 
     def __init__(
-        self, session: Session, address: Address, *, origin: Address | None = None, start: bool = False, questions: tuple[Question, ...] = ()
+        self,
+        session: Session,
+        address: Address,
+        *,
+        origin: Address | None = None,
+        start: bool = False,
+        questions: tuple[Question, ...] = (),
     ) -> None:
         super().__init__()
         self.session = session
@@ -67,7 +73,11 @@ class RunScreen(ModalScreen[Address | None]):
                 yield LineView(id="log", follow=True)
             with VerticalScroll(id="ask"):
                 yield Static("", markup=False, id="asked")
-            yield Input(placeholder="the graph: a name in langgraph.json, module:attribute or path.py:attribute", id="graph", classes="flat")
+            yield Input(
+                placeholder="the graph: a name in langgraph.json, module:attribute or path.py:attribute",
+                id="graph",
+                classes="flat",
+            )
             yield Checkbox("", id="trust", compact=True)
             with Horizontal(id="run-buttons"):
                 yield Button("Run", variant="primary", id="run-start", disabled=True)
@@ -95,7 +105,9 @@ class RunScreen(ModalScreen[Address | None]):
         self.status = status
         words, style = runlog.STATUS.get(status, (status, "$quiet"))
         row = self._row_title()
-        self.query_one("#run-box").border_title = Content.assemble(("Run from ", ""), (row, "bold"), ("  ", ""), (words, f"bold {style}"))
+        self.query_one("#run-box").border_title = Content.assemble(
+            ("Run from ", ""), (row, "bold"), ("  ", ""), (words, f"bold {style}")
+        )
         going = status == "running"
         ended = status in ("done", "failed", "cancelled")
         self.query_one("#run-cancel").display = going
@@ -108,7 +120,9 @@ class RunScreen(ModalScreen[Address | None]):
             "running": [("ctrl+x", "cancel the run"), ("esc", "leave it running")],
             "paused": [("enter", "answer"), ("esc", "answer later")],
         }.get(status, [("b", "compare branches")] if ended and self.origin else [])
-        self.query_one("#run-keys", KeyLine).say("", [*items, *([] if status in ("planned", "choose", "running", "paused") else [("esc", "close")])])
+        self.query_one("#run-keys", KeyLine).say(
+            "", [*items, *([] if status in ("planned", "choose", "running", "paused") else [("esc", "close")])]
+        )
 
     def _row_title(self) -> str:
         try:
@@ -140,7 +154,9 @@ class RunScreen(ModalScreen[Address | None]):
         box.display = event.plan.needs_trust
         if event.plan.needs_trust:
             unsafe = [use for use in event.plan.types if not use.safe]
-            box.label = Content(f"Import {len(unsafe)} stored type{'s' if len(unsafe) != 1 else ''} of yours that LangGraph does not know as safe")
+            box.label = Content(
+                f"Import {len(unsafe)} stored type{'s' if len(unsafe) != 1 else ''} of yours that LangGraph does not know as safe"
+            )
         self._label_start("Run", disabled=not event.plan.runs)
         button = self.query_one("#run-start", Button)
         if not event.plan.runs and not self.questions:
@@ -234,7 +250,9 @@ class RunScreen(ModalScreen[Address | None]):
     def _ended(self, end: dict[str, Any]) -> None:
         head = end.get("head")
         if isinstance(head, dict) and isinstance(head.get("checkpoint_id"), str):
-            self.head = Address(str(head.get("thread_id", self.address.thread_id)), str(head.get("checkpoint_ns", "")), head["checkpoint_id"])
+            self.head = Address(
+                str(head.get("thread_id", self.address.thread_id)), str(head.get("checkpoint_ns", "")), head["checkpoint_id"]
+            )
         status = str(end.get("status", "failed"))
         self._say(status)
         if status == "paused":
@@ -249,7 +267,8 @@ class RunScreen(ModalScreen[Address | None]):
         raw = end.get("interrupts")
         found = tuple(
             Question(one.get("id") if isinstance(one.get("id"), str) else None, one.get("value"))
-            for one in (raw if isinstance(raw, list) else ()) if isinstance(one, dict)
+            for one in (raw if isinstance(raw, list) else ())
+            if isinstance(one, dict)
         )
         self.show_questions(found)
         self._focus_answer()
@@ -261,7 +280,10 @@ class RunScreen(ModalScreen[Address | None]):
         area.display = bool(found)
         area.query(".answer").remove()
         self.query_one("#asked", Static).update(
-            draw.own(f"It stopped for {'an answer' if len(found) == 1 else f'{len(found)} answers'}. JSON or plain text; enter sends.", "$wait")
+            draw.own(
+                f"It stopped for {'an answer' if len(found) == 1 else f'{len(found)} answers'}. JSON or plain text; enter sends.",
+                "$wait",
+            )
         )
         for index, one in enumerate(found):
             words = Content.styled("■ ", "$wait") + draw.text(question(one.value), "bold", 600)
@@ -277,7 +299,9 @@ class RunScreen(ModalScreen[Address | None]):
         """Nothing is left to run: offer to go on with a new input."""
         area = self.query_one("#ask", VerticalScroll)
         area.display = True
-        self.query_one("#asked", Static).update(draw.own("Nothing is left to run here. Go on with an input, as JSON; enter runs it.", "$wait"))
+        self.query_one("#asked", Static).update(
+            draw.own("Nothing is left to run here. Go on with an input, as JSON; enter runs it.", "$wait")
+        )
         area.mount(Input(placeholder='{"messages": [{"role": "user", "content": "…"}]}', classes="answer flat", id="input"))
         self._focus_answer()
 
@@ -329,7 +353,10 @@ class RunScreen(ModalScreen[Address | None]):
     def pressed(self, event: Button.Pressed) -> None:
         event.stop()
         {
-            "run-start": self.action_run, "run-cancel": self.action_cancel, "run-compare": self.action_compare, "run-close": self.action_leave,
+            "run-start": self.action_run,
+            "run-cancel": self.action_cancel,
+            "run-compare": self.action_compare,
+            "run-close": self.action_leave,
         }[event.button.id or ""]()
 
     # ------------------------------------------------------------------ afterwards

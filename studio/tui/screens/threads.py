@@ -28,7 +28,11 @@ if TYPE_CHECKING:
 
 BATCH = 50
 _SHAPES = {
-    "done": ("●", "$lane-main"), "ready": ("●", "$lane-main"), "paused": ("■", "$wait"), "failed": ("✕", "$error"), "unknown": ("○", "$faint"),
+    "done": ("●", "$lane-main"),
+    "ready": ("●", "$lane-main"),
+    "paused": ("■", "$wait"),
+    "failed": ("✕", "$error"),
+    "unknown": ("○", "$faint"),
 }
 _STYLES = {"done": "$faint", "ready": "$lane-main", "paused": "$wait", "failed": "$error"}
 
@@ -83,9 +87,17 @@ def _words(thread: Thread, room: int) -> Content:
 def haystack(thread: Thread) -> str:
     """Everything about a thread that the filter looks at, in lower case."""
     meta = " ".join(f"{key} {value}" for key, value in thread.metadata.items())
-    return " ".join([
-        thread.thread_id, thread.first_text or "", thread.last_text or "", meta, thread.status, labels.status_word(thread.status), *thread.namespaces,
-    ]).lower()
+    return " ".join(
+        [
+            thread.thread_id,
+            thread.first_text or "",
+            thread.last_text or "",
+            meta,
+            thread.status,
+            labels.status_word(thread.status),
+            *thread.namespaces,
+        ]
+    ).lower()
 
 
 class ThreadsScreen(ModalScreen[str | None]):

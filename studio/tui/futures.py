@@ -1,0 +1,104 @@
+"""Other futures: forks of the checkpoint under the cursor, runs from it, answers to its questions."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from textual import work
+
+from studio.errors import StudioError
+from studio.model import Address, ForkRequest
+from studio.tui import moves
+from studio.tui.messages import Failed, Forked, PathChosen
+from studio.tui.place import Place
+
+if TYPE_CHECKING:
+    from studio.runs import Run
+
+
+class Futures(Place):
+    """The actions of the table that change something: always in the scratch file."""
+
+    def on_path_chosen(self, event: PathChosen) -> None:
+        event.stop()
+        if not moves.can_fork(self.session):
+            self.app.tell("This kind of file cannot be forked.")
+            return
+        self._fork(event.path)
+
+    def do_fork(self) -> None:
+        self._fork(None)
+
+    def _fork(self, path: str | None) -> None:
+        from studio.tui.screens.fork import ForkScreen
+
+        if self.point is None or self.here is None or self.point.address != self.here.checkpoint.address:
+            self.app.tell("Still reading this checkpoint …")
+            return
+        self.app.push_screen(ForkScreen(self.session, self.point, edit=path), self._forked)
+
+    def do_copy_fork(self) -> None:
+        row = self.here
+        if row is not None:
+            self.copy_point(row.checkpoint.address)
+
+    @work(thread=True, exclusive=True, group="fork", exit_on_error=False)
+    def copy_point(self, address: Address) -> None:
+        """Fork without a change."""
+        try:
+            self.post_message(Forked(self.session.fork(ForkRequest(address)), False))
+        except StudioError as error:
+            self.post_message(Failed(error, "Not forked"))
+
+    def on_forked(self, event: Forked) -> None:
+        event.stop()
+        self.app.tell("The same point again, in the scratch file; r runs it.", title="Forked")
+        self.open_thread(event.result.address.thread_id, event.result.address)
+
+    def _forked(self, made: moves.Made | None) -> None:
+        if made is None:
+            return
+        self.open_thread(made.address.thread_id, made.address)
+        if made.then_run:
+            self._run(made.address, made.origin, start=True)
+
+    def do_run(self) -> None:
+        row = self.here
+        if row is not None:
+            origin = moves.origin_of(self.checkpoints, row.checkpoint.address)
+            self._run(row.checkpoint.address, origin or row.checkpoint.address)
+
+    def do_answer(self) -> None:
+        row = self.here
+        if row is None or self.point is None:
+            return
+        questions = moves.open_questions(self.point.state)
+        if not questions:
+            self.app.tell("This checkpoint waits for no answer.")
+            return
+        self._run(
+            row.checkpoint.address,
+            moves.origin_of(self.checkpoints, row.checkpoint.address) or row.checkpoint.address,
+            questions=questions,
+        )
+
+    def _run(
+        self, address: Address, origin: Address | None, *, start: bool = False, questions: tuple[moves.Question, ...] = ()
+    ) -> None:
+        from studio.tui.screens.run import RunScreen
+
+        self.app.push_screen(RunScreen(self.session, address, origin=origin, start=start, questions=questions), self._ran)
+
+    def _ran(self, head: Address | None) -> None:
+        self.say_runs()
+        if head is not None:
+            self.open_thread(head.thread_id, head)
+
+    def do_cancel(self) -> None:
+        for run in self.session.runs():
+            if run.status == "running":
+                self.cancel_run(run)
+
+    @work(thread=True, group="cancel", exit_on_error=False)
+    def cancel_run(self, run: Run) -> None:
+        run.cancel()

@@ -1,0 +1,146 @@
+"""Moving about: rows, branches, panes, threads, search."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, ClassVar
+
+from textual import work
+from textual.binding import Binding, BindingType
+from textual.widget import Widget
+from textual.worker import get_current_worker
+
+from studio.model import Address
+from studio.tui import draw, moves
+from studio.tui.lines import LineView
+from studio.tui.messages import JumpTo, PathChosen
+from studio.tui.place import Place
+
+if TYPE_CHECKING:
+    from studio.tree import CheckpointTree
+
+
+class Moving(Place):
+    """The actions of the table that only look."""
+
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("right,l", "focus_centre", "Into the pane", show=False),
+        Binding("left,h,escape", "focus_timeline", "Back to the timeline", show=False),
+        Binding("tab", "next_pane(1)", "Next pane", show=False),
+        Binding("shift+tab", "next_pane(-1)", "Previous pane", show=False),
+        Binding("J,shift+down,ctrl+j", "step(1)", "Next checkpoint", show=False),
+        Binding("K,shift+up,ctrl+k", "step(-1)", "Previous checkpoint", show=False),
+        Binding("e", "edit", "Edit the selected value", show=False),
+    ]
+
+    def on_jump_to(self, event: JumpTo) -> None:
+        event.stop()
+        self.go(event.address)
+
+    def action_focus_centre(self) -> None:
+        self.pane.focus()
+
+    def action_focus_timeline(self) -> None:
+        if self.has_class("why-open"):
+            self.remove_class("why-open")
+        self.timeline.focus()
+
+    def action_next_pane(self, by: int) -> None:
+        panes: list[Widget] = [self.timeline, self.pane, self.query_one("#why", LineView)]
+        order = [widget for widget in panes if widget.display]
+        at = order.index(self.focused) if self.focused in order else 0
+        order[(at + by) % len(order)].focus()
+
+    def action_step(self, by: int) -> None:
+        self.timeline.action_move(by)
+
+    def action_edit(self) -> None:
+        path = self.selected_path
+        if path is not None:
+            self.post_message(PathChosen(path))
+        else:
+            self.do_fork()
+
+    def do_down(self) -> None:
+        self.timeline.action_move(1)
+
+    def do_up(self) -> None:
+        self.timeline.action_move(-1)
+
+    def do_first(self) -> None:
+        self.timeline.action_to_end(-1)
+
+    def do_last(self) -> None:
+        self.timeline.action_to_end(1)
+
+    def do_parent(self) -> None:
+        row = self.here
+        above = self.checkpoints.grew_from(row.checkpoint.address) if row is not None and self.checkpoints is not None else None
+        if above is None:
+            self.app.tell("This is where the thread begins.")
+        else:
+            self.go(above)
+
+    def do_branch_previous(self) -> None:
+        self._other_branch(-1)
+
+    def do_branch_next(self) -> None:
+        self._other_branch(1)
+
+    def _other_branch(self, by: int) -> None:
+        row = self.here
+        if row is None or self.checkpoints is None:
+            return
+        self.find_branch(self.checkpoints, row.checkpoint.address, by)
+
+    @work(thread=True, exclusive=True, group="branch", exit_on_error=False)
+    def find_branch(self, tree: CheckpointTree, address: Address, by: int) -> None:
+        target = moves.same_point(tree, address, by)
+        if target is not None and not get_current_worker().is_cancelled:
+            self.app.call_from_thread(self.go, target)
+
+    def do_why(self) -> None:
+        view = self.query_one("#why", LineView)
+        if self.focused is view:
+            self.remove_class("why-open")
+            self.pane.focus()
+            return
+        self.add_class("why-open")
+        self.explain_soon()
+        view.focus()
+
+    def do_base(self) -> None:
+        row = self.here
+        if row is None:
+            return
+        address = row.checkpoint.address
+        self.base = None if self.base is not None else address
+        self.timeline.set_base(self.base)
+        if self.base is None:
+            self.app.tell("Changes compare with the parent again.")
+        else:
+            self.app.tell(f"Changes compare with {draw.number(row)} now. d again goes back.")
+        self.load_soon(now=True)
+
+    def do_threads(self) -> None:
+        from studio.tui.screens.threads import ThreadsScreen
+
+        if not isinstance(self.app.screen, ThreadsScreen):
+            self.app.push_screen(ThreadsScreen(self.session, self.thread_id), self._thread_picked)
+
+    def _thread_picked(self, thread_id: str | None) -> None:
+        if thread_id is not None and thread_id != self.thread_id:
+            self.open_thread(thread_id)
+
+    def do_search(self) -> None:
+        from studio.tui.screens.search import SearchScreen
+
+        self.app.push_screen(SearchScreen(self.session, self.thread_id), self._hit_picked)
+
+    def _hit_picked(self, address: Address | None) -> None:
+        if address is not None:
+            self.go(address)
+
+    def do_help(self) -> None:
+        from studio.tui.screens.help import HelpScreen
+
+        self.app.push_screen(HelpScreen())
