@@ -407,6 +407,8 @@ class RunPlan:
     warnings: tuple[str, ...] = ()
     makes_copy: bool = False
     """A base checkpoint is copied to the scratch file first."""
+    config: Mapping[str, str] = field(default_factory=dict)
+    """`config.configurable` values that the graph gets, as stored with the checkpoint or asked for; one line each, masked."""
 
     @property
     def one_click(self) -> bool:

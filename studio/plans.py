@@ -92,8 +92,9 @@ def make_plan(session: Session, inspector: Inspector, request: RunRequest) -> Pl
         types=uses,
         needs_trust=needs_trust,
         stored_in=way.database,
-        warnings=(*way.warnings, *_warnings(session, request, state, known), *_about_config(state, request)),
+        warnings=(*way.warnings, *_warnings(session, request, state, known)),
         makes_copy=way.copy_of is not None,
+        config={line(key, 40): summary(given, 80, key=key) for key, given in configurable.items()},
     )
     trusted = tuple(use.name for use in uses if use.name not in SAFE) if request.trust_types else ()
     return Planned(plan, way, graph, configurable, trusted)
@@ -144,13 +145,14 @@ def _inner(session: Session, state: State) -> list[Address]:
 
 def _warnings(session: Session, request: RunRequest, state: State, known: Mapping[str, Any]) -> list[str]:
     found = []
-    if state.format in (1, 2):
+    old_release = str(known.get("langgraph") or "").startswith(("0.1.", "0.2.", "0.3."))
+    if state.format in (1, 2) and not old_release:
         found.append(
             "An older LangGraph wrote this thread (format "
             f"{state.format}): under a newer one a fork runs, but finished siblings and answers by id may not be recognised."
         )
     raw = session.overlay.raw([request.address]).get(request.address)
-    if raw is not None and state.format == 1 and (raw.tag or "json") == "json":
+    if raw is not None and state.format == 1 and (raw.tag or "json") == "json" and not old_release:
         found.append("Its records are JSON: LangGraph 1.x loses their own types. Run it with the release that wrote it.")
     if request.in_place:
         found.append("This runs in your own file: its thread goes on from here for every program that uses it.")
@@ -164,14 +166,6 @@ def _warnings(session: Session, request: RunRequest, state: State, known: Mappin
     if nodes and gone and not request.address.checkpoint_ns:
         found.append(f"The graph has no node {', '.join(gone)}: what is scheduled here cannot run under this code.")
     return found
-
-
-def _about_config(state: State, request: RunRequest) -> list[str]:
-    kept = {key: value for key, value in stored_config(state.metadata).items() if key not in request.config}
-    if not kept:
-        return []
-    words = ", ".join(f"{line(key, 40)}={summary(value, 60, key=key)}" for key, value in kept.items())
-    return [f"Config as stored with the checkpoint: {words}."]
 
 
 def update_types(session: Session, inspector: Inspector, graph: GraphFound, request: ForkRequest) -> tuple[str, ...]:

@@ -6,6 +6,7 @@ import importlib.util
 import json
 import os
 import re
+import sqlite3
 import sys
 from pathlib import Path
 from typing import Any
@@ -303,3 +304,20 @@ def canary(folder: Path) -> tuple[Path, ormsgpack.Ext]:
     """(path that LangGraph's own loader would create, the stored value that makes it do so)."""
     target = folder / "canary"
     return target, ormsgpack.Ext(0, ormsgpack.packb(["os", "mkdir", str(target)]))
+
+
+def poison(database: Path, checkpoint_id: str, evil: ormsgpack.Ext, channel: str = "anything") -> None:
+    """Put a value into a stored checkpoint, every other byte as it was."""
+    with sqlite3.connect(database) as connection:
+        where = "thread_id = 't' AND checkpoint_ns = '' AND checkpoint_id = ?"
+        blob = connection.execute(f"SELECT checkpoint FROM checkpoints WHERE {where}", (checkpoint_id,)).fetchone()[0]
+        kept: list[ormsgpack.Ext] = []
+
+        def keep(code: int, raw: bytes) -> Any:
+            kept.append(ormsgpack.Ext(code, raw))
+            return kept[-1]
+
+        record_ = ormsgpack.unpackb(blob, ext_hook=keep)
+        record_["channel_values"][channel] = evil
+        record_["channel_versions"].setdefault(channel, max(record_["channel_versions"].values()))
+        connection.execute(f"UPDATE checkpoints SET checkpoint = ? WHERE {where}", (ormsgpack.packb(record_), checkpoint_id))

@@ -21,7 +21,7 @@ from studio.graphs import find_graph
 from studio.model import GraphSpec
 from studio.runner import Child
 from tests.factories import saver_at
-from tests.run_project import canary, make_project, ran, record, spec
+from tests.run_project import canary, make_project, poison, ran, record, spec
 
 
 @pytest.fixture
@@ -287,23 +287,6 @@ class TestTheGate:
 
     def test_the_safe_list_is_langgraphs_own(self) -> None:
         assert {".".join(key) for key in SAFE_MSGPACK_TYPES} == typeuse.SAFE - {"langgraph.constants.Send"}
-
-
-def poison(database: Path, checkpoint_id: str, evil: ormsgpack.Ext, channel: str = "anything") -> None:
-    """Put a value into a stored checkpoint, every other byte as it was."""
-    with sqlite3.connect(database) as connection:
-        where = "thread_id = 't' AND checkpoint_ns = '' AND checkpoint_id = ?"
-        blob = connection.execute(f"SELECT checkpoint FROM checkpoints WHERE {where}", (checkpoint_id,)).fetchone()[0]
-        kept: list[ormsgpack.Ext] = []
-
-        def keep(code: int, raw: bytes) -> Any:
-            kept.append(ormsgpack.Ext(code, raw))
-            return kept[-1]
-
-        record_ = ormsgpack.unpackb(blob, ext_hook=keep)
-        record_["channel_values"][channel] = evil
-        record_["channel_versions"].setdefault(channel, max(record_["channel_versions"].values()))
-        connection.execute(f"UPDATE checkpoints SET checkpoint = ? WHERE {where}", (ormsgpack.packb(record_), checkpoint_id))
 
 
 CHILD_FILES = sorted(Path(runner.__file__).parent.glob("child*.py"))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import contextlib
 import hashlib
 import threading
 from collections.abc import Callable, Iterator
@@ -17,8 +18,7 @@ from studio.notes import Notes
 from studio.session import Session
 from studio.updates import encoded
 from tests.factories import saver_at
-from tests.run_project import make_project, ran, record, spec
-from tests.test_child import canary, poison
+from tests.run_project import canary, make_project, poison, ran, record, spec
 
 
 @pytest.fixture
@@ -52,6 +52,11 @@ class Desk:
         end = self.session.run(RunRequest(address, **more)).wait(60)
         assert end is not None
         return end
+
+    def questions(self, address: Address) -> dict[Any, str]:
+        """Question -> its recorded id."""
+        asked = [question for task in self.session.state(address).tasks for question in task.interrupts]
+        return {question.value: str(question.id) for question in asked}
 
     def head(self, end: dict[str, Any]) -> Address:
         return Address(**end["head"])
@@ -201,9 +206,22 @@ class TestRunningAgain:
 
     def test_stored_config_reaches_the_graph_and_a_given_one_wins(self, desks: Desks) -> None:
         desk = desks("configured", user_id="mara", tier="gold")
+        plan = desk.session.plan(RunRequest(desk.at("who"), config={"api_key": "sk-live-0123456789abcdef0123"}))
+        assert {**plan.config, "api_key": ""} == {"user_id": '"mara"', "tier": '"gold"', "api_key": ""}
+        assert "0123" not in str(plan)
         assert desk.log(desk.run(desk.at("who"))) == ["mara", "gold"]
         fork = desk.session.fork(ForkRequest(desk.at("who")))
         assert desk.log(desk.run(fork.address, config={"tier": "lead"})) == ["mara", "lead"]
+
+    def test_a_scratch_file_that_is_opened_itself_is_run_where_it_is(self, project: Path, desks: Desks) -> None:
+        desk = desks("graph")
+        fork = desk.session.fork(ForkRequest(desk.at("second"), Patch(set={"/n": 99})))
+        with contextlib.closing(Session.open(desk.session.scratch_path, graph=spec(project, "graph"))) as session:
+            plan = session.plan(RunRequest(fork.address))
+            assert (plan.stored_in, plan.makes_copy) == (desk.session.scratch_path, False)
+            end = session.run(RunRequest(fork.address)).wait(60)
+            assert end is not None
+            assert session.state(Address(**end["head"])).values["log"] == ["first", "second saw 99"]
 
     def test_in_place_goes_on_in_the_users_own_file(self, project: Path, database: Path, desks: Desks) -> None:
         desk = desks("asking")
@@ -244,7 +262,7 @@ class TestAnswering:
     def test_recorded_ids_answer_a_copy_and_finished_siblings_are_kept(self, project: Path, desks: Desks) -> None:
         desk = desks("two_questions")
         address = desk.at("left")
-        ids = {question.value: question.id for task in desk.session.state(address).tasks for question in task.interrupts}
+        ids = desk.questions(address)
         plan = desk.session.plan(RunRequest(address, answers={ids["left?"]: 1}))
         assert (sorted(plan.runs), plan.kept, plan.asks) == (["left", "right"], ("calm",), ('right asks: "right?"',))
         end = desk.run(address, answers={ids["left?"]: 1, ids["right?"]: 2})
@@ -255,7 +273,7 @@ class TestAnswering:
     def test_one_of_two_answers_leaves_the_other_question_open(self, project: Path, desks: Desks) -> None:
         desk = desks("two_questions")
         address = desk.at("left")
-        ids = {question.value: question.id for task in desk.session.state(address).tasks for question in task.interrupts}
+        ids = desk.questions(address)
         end = desk.run(address, answers={ids["left?"]: 1})
         assert (end["status"], [one["value"] for one in end["interrupts"]]) == ("paused", ["right?"])
         ran(project)
