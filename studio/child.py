@@ -98,11 +98,10 @@ def watch_studio(control: int) -> None:
     if os.fork():
         os.close(gone)
         return
-    os.close(alive)
     signal.signal(signal.SIGTERM, signal.SIG_IGN)
-    for fd in (1, 2):
-        os.close(fd)
-    os.closerange(max(control, gone) + 1, 64)
+    for fd in {*range(64)} - {control, gone}:  # above all the pipes, whose end the studio waits for
+        with contextlib.suppress(OSError):
+            os.close(fd)
     while True:
         ready, _, _ = select.select([control, gone], [], [])
         if gone in ready:
