@@ -94,7 +94,7 @@ def watch_studio(control: int) -> None:
     """
     if not hasattr(os, "fork") or os.getpgrp() != os.getpid():
         return
-    gone, alive = os.pipe()
+    gone, _alive = os.pipe()  # the write end closes when this process ends, however it ends
     if os.fork():
         os.close(gone)
         return
