@@ -5,7 +5,8 @@ depends on what lies beside the file at that moment:
 
     no `-wal`, or one without a commit   `immutable=1`: no lock, no side file. SQLite never notices a writer then, so the
                                          change token is compared afterwards, and a look that was overtaken is repeated.
-    `-wal` that somebody works with      `mode=ro&readonly_shm=1`: read under the writer's own locks; the `-shm` is not written.
+    `-wal` that somebody works with      a private copy of a small file; of a large one `mode=ro&readonly_shm=1`: read under the
+                                         writer's own locks, the `-shm` is not written.
     `-wal` at rest                       the lock-free VFS in exclusive mode, which has its index in memory and needs no `-shm`.
     hot `-journal`                       a private copy, in which SQLite may roll back.
     shorter than its header says         `immutable=1` with the page count check off; the missing pages are missing rows.
@@ -38,6 +39,8 @@ T = TypeVar("T")
 
 LOCK_FREE_VFS = "win32-none" if os.name == "nt" else "unix-none"
 TRIES = 8
+LIVE_COPY_BYTES = 8 << 20
+"""A living writer's file up to this size is copied (some milliseconds) instead of being read under locks."""
 BUSY_SECONDS = 0.7
 """How long one try waits for a writer's lock."""
 RACY_SECONDS = 0.02
@@ -148,7 +151,7 @@ class SqliteFile:
         if wal is not None and wal[0] > 0:
             commit = self._has_commit(wal)
             if commit is not False and attempt < 4 and is_in_use(self.path + "-shm"):
-                return _How("shared", f"{_uri(self.path)}?mode=ro&readonly_shm=1", guarded=True)
+                return self._beside_writer(token, attempt)
             if commit and attempt < 4:
                 return _How("alone", f"{_uri(self.path)}?mode=ro&vfs={LOCK_FREE_VFS}", exclusive=True)
             if commit is not False:
@@ -167,6 +170,15 @@ class SqliteFile:
         else:
             self._problems.pop("truncated", None)
         return _How("immutable", f"{_uri(self.path)}?immutable=1", short=header.truncated)
+
+    def _beside_writer(self, token: Token, attempt: int) -> _How:
+        """A connection holds a lock that keeps the writer from removing its log when it ends in that moment; a small file is
+        copied instead, once for each state of it."""
+        size = sum(stamp[0] for stamp in token if stamp is not None)
+        if size <= LIVE_COPY_BYTES and attempt < 2:
+            with contextlib.suppress(OpenError):  # no room: read it where it is
+                return self._private(token)
+        return _How("shared", f"{_uri(self.path)}?mode=ro&readonly_shm=1", guarded=True)
 
     def _look(self, how: _How, read: Callable[[sqlite3.Connection], T]) -> T:
         try:
@@ -195,6 +207,7 @@ class SqliteFile:
     def _private(self, token: Token, problem: Problem | None = None) -> _How:
         if self._copy is None or self._copy[0] != token:
             self._drop_copy()
+            _wait_out_racy(token)
             try:
                 copy = PrivateCopy(self.path)
             except FileNotFoundError:

@@ -13,7 +13,8 @@ from pathlib import Path
 import pytest
 
 from studio.model import Address
-from studio.stores import open_store, private_copy
+from studio.stores import open_store, private_copy, sqlite_file
+from studio.stores.sqlite import SqliteStore
 from tests.factories import folder_snapshot
 from tests.stores.writers import left_behind, writer
 
@@ -132,6 +133,36 @@ def test_an_idle_writer_keeps_its_files_and_removes_them_at_its_end(shop: Path) 
         other("close")
         assert set(folder_snapshot(shop.parent)) == {"shop.sqlite"}
         assert len(store.checkpoints("live")) == 2
+
+
+def test_a_writer_that_ends_during_a_look_still_removes_its_files(shop: Path) -> None:
+    with writer(shop) as other:
+        other("PRAGMA journal_mode=wal")
+        other("add live 1")
+        store = SqliteStore(str(shop))
+
+        def work() -> int:
+            other("close")
+            return len(store.checkpoints("live"))
+
+        assert store.together(work) == 1
+        assert set(folder_snapshot(shop.parent)) == {"shop.sqlite"}
+
+
+def test_a_large_file_is_read_under_the_locks_of_its_writer(shop: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sqlite_file, "LIVE_COPY_BYTES", 0)
+    monkeypatch.setattr(private_copy, "PrivateCopy", None)
+    with writer(shop) as other:
+        other("PRAGMA journal_mode=wal")
+        other("add live 1")
+        before = folder_snapshot(shop.parent)
+        store = open_store(str(shop))
+        assert len(store.checkpoints("live")) == 1
+        assert folder_snapshot(shop.parent) == before
+        other("add live 2")
+        assert len(store.checkpoints("live")) == 2
+        other("close")
+        assert set(folder_snapshot(shop.parent)) == {"shop.sqlite"}
 
 
 def test_between_looks_a_writer_can_empty_its_log(shop: Path) -> None:

@@ -1,0 +1,85 @@
+"""A writer that goes on while it is read: growing counts, no error on either side, nothing held between looks."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import threading
+from pathlib import Path
+
+import pytest
+
+from studio.stores import open_store, sqlite_file
+from tests.factories import folder_snapshot
+from tests.stores.writers import left_behind
+
+ROWS = 120
+_PROGRAM = """
+import sqlite3, sys, time
+connection = sqlite3.connect(sys.argv[1], isolation_level=None, timeout=5)
+connection.execute("PRAGMA journal_mode=" + sys.argv[2])
+print("ready", flush=True)
+for number in range(int(sys.argv[3])):
+    connection.execute("BEGIN IMMEDIATE")
+    connection.execute(
+        "INSERT INTO checkpoints VALUES ('live', '', ?, ?, 'msgpack', ?, ?)",
+        (f"{number:04}", f"{number - 1:04}" if number else None, bytes(3000), b'{"source": "loop", "step": 1, "parents": {}}'),
+    )
+    connection.execute("INSERT INTO writes VALUES ('live', '', ?, 'task', '', 0, 'n', 'msgpack', x'01')", (f"{number:04}",))
+    connection.execute("COMMIT")
+    if sys.argv[2] == "wal" and number % 40 == 39:
+        assert connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()[0] == 0, "a reader holds the log"
+    time.sleep(0.004)
+connection.close()
+print("fine", flush=True)
+"""
+
+
+@pytest.mark.parametrize(("mode", "copied"), [("wal", True), ("wal", False), ("delete", True)])
+def test_reading_and_writing_do_not_disturb_each_other(
+    shop: Path, mode: str, copied: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sqlite_file, "LIVE_COPY_BYTES", sqlite_file.LIVE_COPY_BYTES if copied else 0)
+    process = subprocess.Popen([sys.executable, "-c", _PROGRAM, str(shop), mode, str(ROWS)], stdout=subprocess.PIPE, text=True)
+    assert process.stdout is not None
+    assert process.stdout.readline() == "ready\n"
+    store = open_store(str(shop))
+    counts: list[int] = []
+    cursor = 0
+    failures: list[Exception] = []
+
+    def read_beside() -> None:
+        try:
+            while process.poll() is None:
+                found = store.checkpoints("live")
+                addresses = [header.address for _, header in found]
+                assert len(store.raw(addresses)) == len(addresses)
+                assert len(store.writes(addresses)) == len(addresses)
+        except Exception as error:
+            failures.append(error)
+
+    beside = threading.Thread(target=read_beside)
+    beside.start()
+    while process.poll() is None:
+        new = store.checkpoints("live", cursor)
+        cursor = new[-1][0] if new else cursor
+        counts.append(len(new))
+        store.write_headers("live", cursor)
+    beside.join()
+    counts.append(len(store.checkpoints("live", cursor)))
+    assert process.stdout.read() == "fine\n"
+    process.stdout.close()
+    assert failures == []
+    assert sum(counts) == ROWS  # each row came exactly once
+    assert len([count for count in counts if count]) > 3
+    assert store.problems() == []
+    assert not Path(f"{shop}-journal").exists()
+
+
+def test_a_log_that_begins_with_a_huge_transaction_is_read(shop: Path) -> None:
+    left_behind(shop, "PRAGMA journal_mode=wal", "CREATE TABLE big AS SELECT zeroblob(3000000) AS b", "add new 1")
+    before = folder_snapshot(shop.parent)
+    store = open_store(str(shop))
+    assert len(store.checkpoints("new")) == 1
+    store.close()
+    assert folder_snapshot(shop.parent) == before
