@@ -95,7 +95,8 @@ _ALWAYS = {
 
 
 def _location(parser: Any, ref: bool = False, thread: bool = True, ns: bool = True) -> None:
-    parser.add_argument("location", metavar="LOCATION", help="a checkpoint database")
+    parser.add_argument("location", metavar="LOCATION", help="a checkpoint database, or a folder of them")
+    parser.add_argument("--file", metavar="NAME", help="one file of a folder")
     if ref:
         parser.add_argument("ref", metavar="REF", help=_REF)
     if thread:

@@ -19,15 +19,24 @@ if TYPE_CHECKING:
 
 @contextmanager
 def opened(options: Namespace, out: Out) -> Iterator[Session]:
-    """The session of a call; closed afterwards."""
-    from studio.session import Session
+    """The session of a call; closed afterwards. Of a folder, the file that `--file` or the thread names."""
+    from studio.locations import one_file
 
-    spec = GraphSpec(getattr(options, "graph", None), getattr(options, "python", None))
-    session = Session.open(options.location, scratch=getattr(options, "scratch", None), show_secrets=out.show_secrets, graph=spec)
+    session = open_session(
+        one_file(options.location, getattr(options, "file", None), getattr(options, "thread", None)), options, out
+    )
     try:
         yield session
     finally:
         session.close()
+
+
+def open_session(path: str, options: Namespace, out: Out) -> Session:
+    """A session on one file with what the call says about its graph and its scratch file."""
+    from studio.session import Session
+
+    spec = GraphSpec(getattr(options, "graph", None), getattr(options, "python", None))
+    return Session.open(path, scratch=getattr(options, "scratch", None), show_secrets=out.show_secrets, graph=spec)
 
 
 def json_argument(text: str, option: str) -> Any:

@@ -1,12 +1,17 @@
-"""`studio ls`: the threads of a file, one by one as they are read."""
+"""`studio ls`: the threads of a file, or of each file in a folder, one by one as they are read."""
 
 from __future__ import annotations
 
+import os
 from argparse import Namespace
+from collections.abc import Iterator
+from contextlib import ExitStack
 
-from studio.cli.common import opened, say_problems
+from studio.cli.common import open_session, say_problems
 from studio.cli.documents import Documents
 from studio.cli.out import Out
+from studio.errors import StudioError
+from studio.locations import files_of, one_file
 from studio.model import Problem, Thread
 from studio.render import labels
 from studio.render.gate import line
@@ -16,35 +21,61 @@ COLOURS = {"done": "green", "ready": "blue", "paused": "yellow", "failed": "red"
 
 
 def run(options: Namespace, out: Out) -> int:
-    with opened(options, out) as session:
+    folder = os.path.isdir(options.location)
+    files = [one_file(options.location, options.file)] if options.file is not None else files_of(options.location)
+    with ExitStack() as stack:
+        sessions, problems = [], []
+        for path in files:
+            try:
+                sessions.append(open_session(path, options, out))
+                stack.callback(sessions[-1].close)
+            except StudioError as error:
+                if not folder:
+                    raise
+                problems.append(Problem(error.slug, path, error.message))
         documents = Documents(out.show_secrets)
-        threads = (thread for thread in session.threads() if options.thread in (None, thread.thread_id))
         if out.as_json:
-            _json(session, documents, threads, out)
+            location = os.path.abspath(options.location) if folder else sessions[0].location
+            _json(location, "folder" if folder else sessions[0].kind, sessions, options.thread, problems, documents, out)
             return 0
-        width, count = 0, 0
-        for thread in threads:
-            if not count:
-                width = max(24, min(40, len(line(thread.thread_id))))
-                out.say(out.paint(f"{'thread':<{width}}  {'status':<8} {'rows':>6}  {'last':<19}  {'size':>8}  text", "dim"))
-            count += 1
-            out.say(_line(thread, documents, out, width), flush=count == 1)
-        if not count:
-            out.say("no such thread" if options.thread is not None else "no threads yet")
-        say_problems(out, _problems(session))
+        for session in sessions:
+            if folder:
+                out.say(out.paint(line(os.path.basename(session.location)), "bold", "cyan"))
+            _text(session, options.thread, documents, out)
+        say_problems(out, [*problems, *(problem for session in sessions for problem in session.problems())])
     return 0
 
 
-def _json(session: Session, documents: Documents, threads: object, out: Out) -> None:
+def _threads(session: Session, wanted: str | None) -> Iterator[Thread]:
+    return (thread for thread in session.threads() if wanted in (None, thread.thread_id))
+
+
+def _text(session: Session, wanted: str | None, documents: Documents, out: Out) -> None:
+    width, count = 0, 0
+    for thread in _threads(session, wanted):
+        if not count:
+            width = max(24, min(40, len(line(thread.thread_id))))
+            out.say(out.paint(f"{'thread':<{width}}  {'status':<8} {'rows':>6}  {'last':<19}  {'size':>8}  text", "dim"))
+        count += 1
+        out.say(_line(thread, documents, out, width), flush=count == 1)
+    if not count:
+        out.say("no such thread" if wanted is not None else "no threads yet")
+
+
+def _json(
+    location: str, kind: str, sessions: list[Session], wanted: str | None, problems: list[Problem], documents: Documents, out: Out
+) -> None:
     """One document, written thread by thread."""
     from studio.tagged import dumps
 
-    out.say(f'{{"location": {dumps(session.location)}, "kind": {dumps(session.kind)}, "threads": [')
+    out.say(f'{{"location": {dumps(location)}, "kind": {dumps(kind)}, "threads": [')
     first = True
-    for thread in threads:  # type: ignore[attr-defined]
-        out.say(("" if first else ", ") + dumps(documents.thread(thread)), flush=first)
-        first = False
-    out.say(f'], "problems": {dumps(documents.problems(_problems(session)))}}}')
+    for session in sessions:
+        for thread in _threads(session, wanted):
+            out.say(("" if first else ", ") + dumps(documents.thread(thread)), flush=first)
+            first = False
+    found = [*problems, *(problem for session in sessions for problem in session.problems())]
+    out.say(f'], "problems": {dumps(documents.problems(found))}}}')
 
 
 def _line(thread: Thread, documents: Documents, out: Out, width: int) -> str:
@@ -62,7 +93,3 @@ def _line(thread: Thread, documents: Documents, out: Out, width: int) -> str:
     name = out.paint(f"{line(thread.thread_id):<{width}}", "bold")
     facts = f"{thread.checkpoints:>6}  {labels.when(thread.last_at):<19}  {labels.size(thread.size_bytes):>8}"
     return f"{name}  {status} {facts}  {tail}".rstrip()
-
-
-def _problems(session: Session) -> list[Problem]:
-    return session.problems()

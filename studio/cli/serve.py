@@ -5,16 +5,23 @@ from __future__ import annotations
 from argparse import Namespace
 from contextlib import ExitStack
 
-from studio.cli.common import opened
+from studio.cli.common import open_session
 from studio.cli.out import Out
 from studio.errors import StudioError
+from studio.locations import files_of, one_file
 
 
 def web(options: Namespace, out: Out) -> int:
-    with opened(options, out) as session:
+    """The browser view of a file, or of each file in a folder."""
+    files = [one_file(options.location, options.file)] if options.file is not None else files_of(options.location)
+    with ExitStack() as stack:
+        sessions = []
+        for path in files:
+            sessions.append(open_session(path, options, out))
+            stack.callback(sessions[-1].close)
         from studio.web import serve
 
-        serve(session, options.port, not options.no_browser, options.allow_host, options.at)
+        serve(sessions, options.port, not options.no_browser, options.allow_host, options.at)
     return 0
 
 

@@ -1,0 +1,54 @@
+"""A folder as a location: which of its files can be opened, and which one is meant."""
+
+from __future__ import annotations
+
+import os
+
+from studio.errors import OpenError, UsageError
+from studio.stores import databases_in, open_store
+
+
+def files_of(location: str) -> list[str]:
+    """The location itself, or the checkpoint databases directly in a folder, by name.
+
+    Raises OpenError for a folder that cannot be read or holds none; what else is wrong with a file, opening it says.
+    """
+    if not os.path.isdir(location):
+        return [location]
+    found, refusals = [], []
+    for path in databases_in(os.path.abspath(location)):
+        try:
+            open_store(path).close()
+            found.append(path)
+        except OpenError as error:
+            refusals.append(error)
+    if not found:
+        open_store(location).close()  # says in words why there is none
+        raise refusals[0]
+    return found
+
+
+def one_file(location: str, name: str | None = None, thread_id: str | None = None) -> str:
+    """The one file that is meant: named by `name` (`--file`), the only one, or the only one that holds the thread.
+
+    Raises UsageError with the choices when several remain.
+    """
+    files = files_of(location)
+    if name is not None:
+        files = [path for path in files if name in (path, os.path.basename(path))]
+        if not files:
+            raise UsageError(f"no database {name!r} in {location}", "`studio ls` lists the files", "no-such-file")
+    if len(files) > 1 and thread_id is not None:
+        files = [path for path in files if _holds(path, thread_id)] or files
+    if len(files) > 1:
+        names = tuple(os.path.basename(path) for path in files)
+        raise UsageError(f"{location} holds {len(files)} databases: choose one with --file", "", "choose-file", candidates=names)
+    return files[0]
+
+
+def _holds(path: str, thread_id: str) -> bool:
+    store = open_store(path)
+    try:
+        return bool(store.checkpoints(thread_id))
+    finally:
+        store.close()
