@@ -92,6 +92,8 @@ def words_changed(before: str, after: str, *, limit: int = LONG_TEXT) -> Content
             room -= len(shown)
             continue
         shown_piece = gate.clean(piece[:room])
+        if op == "+" and index and parts[index - 1][0] == "-":
+            pieces.append(Content(" "))
         sign, style = ("-", "$old on $old-ground strike") if op == "-" else ("+", "$new on $new-ground")
         sign_style = "$old on $old-ground" if op == "-" else style
         pieces.append(own(sign, f"{sign_style} bold") + Content.styled(shown_piece, style))

@@ -74,10 +74,10 @@ class KeyLine(Static):
         self._right = ""
 
     def say(self, right: str = "", items: Sequence[tuple[str, str]] | None = None) -> None:
-        if items is not None:
-            self._items = list(items)
-        self._right = right
-        self._draw()
+        wanted = (self._items if items is None else list(items), right)
+        if wanted != (self._items, self._right):
+            self._items, self._right = wanted
+            self._draw()
 
     def on_resize(self) -> None:
         self._draw()

@@ -92,6 +92,7 @@ class LineView(ScrollView, can_focus=True):
         """(line index, wrapped content, part of the line) for every row on the screen."""
         self._starts: list[int] = []
         self._layout_width = 0
+        self._blank_strip: Strip | None = None
         self._strips: LRUCache[tuple[int, int, int], Strip] = LRUCache(512)
         self._follow = follow
 
@@ -194,7 +195,13 @@ class LineView(ScrollView, can_focus=True):
         self._wrap()
         self.show_cursor()
 
+    def _blank(self, width: int) -> Strip:
+        if self._blank_strip is None or self._blank_strip.cell_length != width:
+            self._blank_strip = Strip.blank(width, self.rich_style)
+        return self._blank_strip
+
     def notify_style_update(self) -> None:
+        self._blank_strip = None
         self._strips.clear()
         super().notify_style_update()
 
@@ -202,7 +209,7 @@ class LineView(ScrollView, can_focus=True):
         width = self._width()
         row = y + self.scroll_offset.y
         if width <= 0 or row >= len(self._layout):
-            return Strip.blank(width, self.rich_style)
+            return self._blank(width)
         index, part, number = self._layout[row]
         look = (2 if self.has_focus else 1) if index == self.cursor else 0
         key = (row, width, look)

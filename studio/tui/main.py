@@ -49,7 +49,7 @@ if TYPE_CHECKING:
 NARROW = 100
 LOW = 28
 SETTLE = 0.04
-"""Seconds that the cursor rests before a checkpoint is loaded; the first move loads at once."""
+"""Seconds that the cursor rests before a checkpoint is loaded."""
 
 
 class WhyView(LineView):
@@ -74,6 +74,7 @@ class MainScreen(Copying, Moving, Futures):
         self._why_asked: tuple[Address, str | None] | None = None
         self._unsubscribe: Callable[[], None] = lambda: None
         self._spoken_run = ""
+        self._said_title = ""
 
     # ------------------------------------------------------------------ layout
 
@@ -266,12 +267,14 @@ class MainScreen(Copying, Moving, Futures):
         row = self.here
         if row is None:
             return
+        centre = self.query_one("#centre")
         title = Content.assemble(
             (draw.number(row) + " ", "$quiet"), (draw.title(row, 44), "bold"), (" · " + draw.facts(row), "$quiet")
-        )
-        self.query_one("#centre").border_title = title.truncate(max(20, self.query_one("#centre").size.width - 6), ellipsis=True)
-        place = f"{self.timeline.cursor + 1:,} of {self.timeline.row_count:,}"
-        self.query_one("#keys", KeyLine).say(place)
+        ).truncate(max(20, centre.size.width - 6), ellipsis=True)
+        if title.plain != self._said_title:
+            self._said_title = title.plain
+            centre.border_title = title
+        self.query_one("#keys", KeyLine).say(f"{self.timeline.cursor + 1:,} of {self.timeline.row_count:,}")
 
     # ------------------------------------------------------------------ the panes
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -51,6 +52,20 @@ def leaf_below(tree: CheckpointTree, address: Address) -> Address:
         seen.add(address)
 
 
+def upward(tree: CheckpointTree, address: Address) -> Iterator[Address]:
+    """From a checkpoint to the root of its namespace, step by step: a long thread costs no more than what is looked at."""
+    seen: set[Address] = set()
+    at: Address | None = address
+    while at is not None and at not in seen:
+        yield at
+        seen.add(at)
+        above = tree.parent(at)
+        if above is None:
+            grown = tree.grew_from(at)
+            above = grown if grown is not None and grown.checkpoint_ns == at.checkpoint_ns else None
+        at = above
+
+
 def same_point(tree: CheckpointTree, address: Address, by: int) -> Address | None:
     """The checkpoint as many steps from the root on the next branch of the same namespace; its end where it is shorter."""
     leaves = list(tree.leaves(address.checkpoint_ns))
@@ -72,7 +87,7 @@ def origin_of(tree: CheckpointTree | None, address: Address) -> Address | None:
     if tree is None:
         return None
     try:
-        for above in reversed(tree.branch(address)):
+        for above in upward(tree, address):
             origin = tree.origin(above)
             if origin is not None:
                 return origin

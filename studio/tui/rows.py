@@ -68,6 +68,7 @@ class RowView(ScrollView, can_focus=True):
 
     def __init__(self, *, id: str | None = None, classes: str | None = None) -> None:
         super().__init__(id=id, classes=classes)
+        self._blank_strip: Strip | None = None
         self._strips: LRUCache[tuple[int, int, int], list[Strip]] = LRUCache(512)
 
     # what a subclass gives
@@ -102,7 +103,13 @@ class RowView(ScrollView, can_focus=True):
         self._measure()
         self.show_cursor()
 
+    def _blank(self, width: int) -> Strip:
+        if self._blank_strip is None or self._blank_strip.cell_length != width:
+            self._blank_strip = Strip.blank(width, self.rich_style)
+        return self._blank_strip
+
     def notify_style_update(self) -> None:
+        self._blank_strip = None
         self._strips.clear()
         super().notify_style_update()
 
@@ -142,7 +149,7 @@ class RowView(ScrollView, can_focus=True):
         width = self.row_width
         index, part = divmod(y + self.scroll_offset.y, self.row_height)
         if index >= self.row_count or width <= 0:
-            return Strip.blank(width, self.rich_style)
+            return self._blank(width)
         here = index == self.cursor
         look = (2 if self.has_focus else 1) if here else 0
         key = (index, width, look)
@@ -154,7 +161,7 @@ class RowView(ScrollView, can_focus=True):
                 for content in self.draw_row(index, width, here)
             ]
             self._strips[key] = strips
-        return strips[part] if part < len(strips) else Strip.blank(width, self.rich_style)
+        return strips[part] if part < len(strips) else self._blank(width)
 
     def watch_has_focus(self, _has_focus: bool) -> None:
         super().watch_has_focus(_has_focus)

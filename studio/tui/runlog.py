@@ -77,7 +77,7 @@ def refusal_lines(error: StudioError) -> tuple[Line, ...]:
     """Why there is no plan, and what helps."""
     title = draw.own("Which graph?", "bold $wait") if error.candidates else draw.own("This cannot run yet", "bold $error")
     lines = [Line(title, 1), Line(draw.block(error.message, limit=4_000), 2)]
-    if error.hint:
+    if error.hint and not error.candidates:
         lines.append(Line(draw.block(error.hint, "$quiet", 2_000), 2))
     if error.candidates:
         lines += [BLANK, Line(draw.own("Choose one of", "bold"), 1)]

@@ -31,8 +31,9 @@ class TabLine(Static):
         self._spots: list[tuple[int, int, str]] = []
 
     def say(self, against: str) -> None:
-        self._against = against
-        self._draw()
+        if against != self._against:
+            self._against = against
+            self._draw()
 
     def watch_active(self, _active: str) -> None:
         self._draw()

@@ -8,13 +8,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import islice
 from typing import TYPE_CHECKING
 
 from studio import tagged
 from studio.errors import StudioError
 from studio.model import START, Address, Change, Comparison, Row, Task, Value
 from studio.render import gate, preview
-from studio.tui import draw
+from studio.tui import draw, moves
 from studio.tui.lines import Line
 from studio.tui.panes.changes import question
 from studio.tui.point import Point, row_of
@@ -64,7 +65,7 @@ def touches(change: Change, path: str) -> bool:
 def _writer(session: Session, tree: CheckpointTree, point: Point, path: str) -> tuple[Address, tuple[Change, ...]] | None:
     """The last checkpoint on the branch in which the value changed, with the changes that touch it."""
     channel = Change(path, "replace", None, None).channel
-    for count, address in enumerate(reversed(tree.branch(point.address))):
+    for count, address in enumerate(moves.upward(tree, point.address)):
         if count >= LOOK_BACK:
             return None
         row = row_of(tree, address)
@@ -180,8 +181,7 @@ def _because(task: Task, parent: Address, tree: CheckpointTree) -> list[Line]:
 def _before(session: Session, tree: CheckpointTree, address: Address, value: Value) -> list[Line]:
     """The supersteps before the write, newest first, with what each changed; the same scalar is pointed out."""
     lines: list[Line] = []
-    earlier = list(reversed(tree.branch(address)[:-1]))
-    for count, before in enumerate(earlier[:LOOK_BACK]):
+    for count, before in enumerate(islice(moves.upward(tree, address), 1, LOOK_BACK + 1)):
         listed = len(lines) < STEPS
         if not listed and count > STEPS + 8:
             break

@@ -73,7 +73,7 @@ def changes(found: Sequence[Change], state: State | None, *, show_secrets: bool 
 
 
 def _shown_paths(change: Change, show_secrets: bool) -> list[str]:
-    few = _few_fields(change.path, change.after, show_secrets) if change.op == "add" else []
+    few = few_fields(change.path, change.after, show_secrets) if change.op == "add" else []
     return [path for path, _ in few] or [change.path]
 
 
@@ -127,7 +127,7 @@ def _change(change: Change, width: int, show_secrets: bool) -> list[Line]:
 
 def _whole(path: str, stored: Value, width: int, sign: str, show_secrets: bool) -> list[Line]:
     """An added or removed value in one line, a container or a long text with the rest folded below; few fields stand in full."""
-    few = _few_fields(path, stored, show_secrets)
+    few = few_fields(path, stored, show_secrets)
     if few:
         return [line for inner, value in few for line in _whole(inner, value, width, sign, show_secrets)]
     shown = draw.value(path, stored, 160, show_secrets=show_secrets)
@@ -143,7 +143,7 @@ def _whole(path: str, stored: Value, width: int, sign: str, show_secrets: bool) 
     return [Line(content, 2, path=path if sign == "+" else None, folded=folded, hanging=min(4, width))]
 
 
-def _few_fields(path: str, stored: Value, show_secrets: bool, most: int = 8) -> list[tuple[str, Value]]:
+def few_fields(path: str, stored: Value, show_secrets: bool, most: int = 8) -> list[tuple[str, Value]]:
     """(path, value) of a small record's fields; [] for anything else."""
     if path.count("/") > 1 or draw.masked(path, stored, show_secrets) or not isinstance(stored, (dict, Tagged)):
         return []

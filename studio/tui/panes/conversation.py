@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from itertools import islice
 from typing import TYPE_CHECKING
 
 from studio.errors import StudioError
 from studio.model import Address, Value
 from studio.render import gate, preview, secrets
-from studio.tui import draw
+from studio.tui import draw, moves
 from studio.tui.lines import BLANK, Line
 from studio.tui.point import Point, row_of
 
@@ -66,7 +67,7 @@ def _key(channel: str, index: int, item: Value) -> tuple[str, str]:
 
 def _origins(point: Point, tree: CheckpointTree, session: Session, channels: Sequence[str]) -> dict[tuple[str, str], Address]:
     """Where each message was first seen on this branch, for branches short enough to walk."""
-    branch = tree.branch(point.address)
+    branch = list(islice(moves.upward(tree, point.address), WALK + 1))[::-1]
     if len(branch) > WALK:
         return {}
     seen: dict[tuple[str, str], Address] = {}

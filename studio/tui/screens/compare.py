@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
@@ -14,7 +15,7 @@ from textual.message import Message
 from textual.screen import ModalScreen
 
 from studio.errors import StudioError
-from studio.model import Address, Change
+from studio.model import Address, Change, Value
 from studio.tui import draw, lanes, moves
 from studio.tui.keys import KeyLine
 from studio.tui.lines import BLANK, Line, LineView
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
     from studio.tree import CheckpointTree
     from studio.tui.app import StudioApp
 
+MOST_VALUES = 5
 MOST_STEPS = 60
 """Supersteps of each branch that are shown."""
 
@@ -132,19 +134,23 @@ def compared(session: Session, origin: Address, head: Address) -> Compared:
     known = set(old_tree.branch(origin))
     new = [address for address in new if address not in known]
     ends = session.compare(head, old_head)
+    differing = tuple(change.path for change in ends.changes)
     lines: list[Line] = list(changes.changes(ends.changes, None, show_secrets=session.show_secrets, heads=False))
     if not lines:
         lines = [Line(draw.own("Both ends hold the same values.", "$quiet"), 1)]
     return Compared(
         f"as it was · {draw.number(row_of(old_tree, old_head), old_head)}",
-        tuple(_side(session, old_tree, old, parts_at=origin)),
+        tuple(_side(session, old_tree, old, differing, parts_at=origin)),
         f"the fork · {draw.number(row_of(new_tree, head), head)}",
-        tuple(_side(session, new_tree, new)),
+        tuple(_side(session, new_tree, new, differing)),
         tuple(lines),
     )
 
 
-def _side(session: Session, tree: CheckpointTree, branch: list[Address], parts_at: Address | None = None) -> list[Line]:
+def _side(
+    session: Session, tree: CheckpointTree, branch: list[Address], differing: Sequence[str], parts_at: Address | None = None
+) -> list[Line]:
+    """The supersteps of one branch; what differs at the ends stands out."""
     lines: list[Line] = []
     for address in branch[:MOST_STEPS]:
         row = row_of(tree, address)
@@ -160,18 +166,28 @@ def _side(session: Session, tree: CheckpointTree, branch: list[Address], parts_a
             found = session.compare(address, session.base_of(address)).changes
         except StudioError:
             continue
-        lines += [_change(change, session.show_secrets) for change in found[:6]]
-        if len(found) > 6:
-            lines.append(Line(draw.own(f"+{len(found) - 6} more", "$faint"), 8))
+        values = [pair for change in found for pair in _values(change, session.show_secrets)]
+        values.sort(key=lambda pair: not _differs(pair[0], differing))
+        lines += [_value(path, value, _differs(path, differing), session.show_secrets) for path, value in values[:MOST_VALUES]]
+        if len(values) > MOST_VALUES:
+            lines.append(Line(draw.own(f"+{len(values) - MOST_VALUES} more", "$faint"), 8))
     if len(branch) > MOST_STEPS:
         lines.append(Line(draw.own(f"{len(branch) - MOST_STEPS:,} more supersteps", "$faint"), 1))
     return lines or [Line(draw.own("Nothing ran here.", "$quiet"), 1), BLANK]
 
 
-def _change(change: Change, show_secrets: bool) -> Line:
-    path = draw.text(change.path, "$quiet", 40) + Content(" ")
+def _values(change: Change, show_secrets: bool) -> list[tuple[str, Value]]:
+    """(path, value) of what a change set; a small record field by field."""
     if change.op == "remove":
-        return Line(
-            path + draw.old("- " + draw.value(change.path, change.before, 80, show_secrets=show_secrets).plain), 8, nowrap=True
-        )
-    return Line(path + draw.new(draw.value(change.path, change.after, 120, show_secrets=show_secrets)), 8, nowrap=True)
+        return [(change.path, None)]
+    return changes.few_fields(change.path, change.after, show_secrets) or [(change.path, change.after)]
+
+
+def _differs(path: str, differing: Sequence[str]) -> bool:
+    return any(other == path or other.startswith(path + "/") or path.startswith(other + "/") for other in differing)
+
+
+def _value(path: str, value: Value, differs: bool, show_secrets: bool) -> Line:
+    shown = draw.value(path, value, 120, show_secrets=show_secrets)
+    words = draw.text(path, "$quiet" if differs else "$faint", 40) + Content(" ")
+    return Line(words + (draw.new(shown) if differs else shown.stylize("$faint")), 8, nowrap=True)
