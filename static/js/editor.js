@@ -28,6 +28,7 @@ class JsonEditor extends HTMLElement {
         extensions: [
           basicSetup, json(), EditorView.lineWrapping, look(EditorView, !!this.closest(".editor-card")),
           EditorView.contentAttributes.of({ "aria-label": area.getAttribute("aria-label") ?? "JSON" }),
+          EditorView.domEventHandlers({ beforeinput: replaceSelection }),
           EditorView.updateListener.of((update) => {
             if (!update.docChanged) return;
             area.value = update.state.doc.toString();
@@ -45,6 +46,14 @@ class JsonEditor extends HTMLElement {
     }
     if (focus || this.closest(".editor-card")) this.view.focus();
   }
+}
+
+/** Typing over a selection: the browser would put the old style into a style attribute, which the policy refuses and reports. */
+function replaceSelection(event, view) {
+  if (event.inputType !== "insertText" || !event.data || view.composing || view.state.selection.ranges.every((range) => range.empty)) return false;
+  event.preventDefault();
+  view.dispatch(view.state.replaceSelection(event.data), { userEvent: "input.type", scrollIntoView: true });
+  return true;
 }
 
 function look(EditorView, large) {

@@ -50,6 +50,13 @@ function typing(event) {
 document.addEventListener("keydown", (event) => {
   if (event.defaultPrevented || event.ctrlKey || event.metaKey || event.altKey) return;
   if (event.key === "Escape") {
+    const dialog = document.querySelector("dialog[open]");
+    if (dialog) {
+      event.preventDefault(); // a search field would only empty itself
+      document.activeElement?.blur(); // a closed dialog keeps the focus until the next frame
+      dialog.close();
+      return;
+    }
     if (typing(event)) document.activeElement?.blur();
     else delete document.body.dataset.drawer;
     return;

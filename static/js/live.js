@@ -25,6 +25,8 @@ if (live) {
     requestAnimationFrame(() => live.classList.add("news"));
     grown();
   });
+  if (!live._htmx?.triggerSpecs.length) htmx.process(live); // htmx began before its stream extension was there
+  if (live._htmx?.sse) state("on", "live");
   live.addEventListener("htmx:sse:after:connection", () => state("on", "live"));
   live.addEventListener("htmx:sse:error", () => state("off", "not live"));
   live.addEventListener("htmx:sse:close", () => state("off", "not live"));

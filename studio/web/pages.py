@@ -46,9 +46,7 @@ def router(book: Book, pages: Pages, stopping: Callable[[], bool]) -> APIRouter:
         if first is not None and "thread" in query:  # links that other front ends print
             return go(request, place_of(first, query).url())
         if len(book) == 1 and first is not None:
-            return go(
-                request, Place(first).url() if book.session(first).default_thread() is not None else Place(first).url("threads")
-            )
+            return go(request, place_of(first, query).url("" if book.session(first).default_thread() is not None else "threads"))
         files = []
         for slug, session in book:
             session.refresh()

@@ -40,6 +40,7 @@ def support(tmp_path: Path) -> Path:
         "research_team.py",
         "scripted_model.py",
         "langgraph.json",
+        "facts.json",
     ):
         (folder / name).write_bytes((SAMPLES / name).read_bytes())
     return folder / "support_agent.sqlite"

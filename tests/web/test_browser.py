@@ -1,0 +1,292 @@
+"""The page in a real browser. Every test fails on any console message, page error, failed request or policy violation.
+
+Skipped without Chromium, unless STUDIO_REQUIRE_BROWSER=1 says that it must be there. CHROMIUM may hold its path.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+NAMES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
+CHROMIUM = os.environ.get("CHROMIUM") or next((found for name in NAMES if (found := shutil.which(name))), None)
+REQUIRED = os.environ.get("STUDIO_REQUIRE_BROWSER") == "1"
+ARGUMENTS = [
+    "--no-sandbox",
+    "--disable-gpu",
+    "--disable-quic",
+    "--no-first-run",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
+    "--disable-dev-shm-usage",
+]
+
+pytestmark = pytest.mark.skipif(not CHROMIUM and not REQUIRED, reason="no Chromium on this machine")
+REFUND = "/f/support_agent.sqlite?thread=refund-4711&at=5"
+SELECTED = '.row[aria-selected="true"]'
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Any]:
+    from playwright.sync_api import sync_playwright
+
+    assert CHROMIUM, "STUDIO_REQUIRE_BROWSER=1, but there is no Chromium on PATH"
+    with sync_playwright() as playwright:
+        running = playwright.chromium.launch(executable_path=CHROMIUM, args=ARGUMENTS)
+        yield running
+        running.close()
+
+
+@contextmanager
+def served(location: Path, tmp_path: Path, at: str = "") -> Iterator[str]:
+    """The address that `studio web` prints, of a server in a process of its own."""
+    env = {**os.environ, "XDG_DATA_HOME": str(tmp_path / "data"), "PYTHONPATH": str(ROOT)}
+    command = [sys.executable, "-m", "studio", "web", str(location), "--no-browser", "--port", "0"]
+    with subprocess.Popen(
+        [*command, *(["--at", at] if at else [])], stdout=subprocess.PIPE, text=True, env=env, cwd=tmp_path
+    ) as server:
+        try:
+            assert server.stdout is not None
+            found = next((match.group() for line in server.stdout if (match := re.search(r"http://\S+", line))), None)
+            assert found, "the server printed no address"
+            yield found
+        finally:
+            server.terminate()
+            server.wait(10)
+
+
+@dataclass
+class Visit:
+    page: Any
+    base: str
+    said: list[str] = field(default_factory=list)
+
+    def goto(self, path: str) -> None:
+        self.page.goto(self.base + path)
+        self.page.wait_for_load_state("load")
+
+
+@contextmanager
+def visit(browser: Any, url: str, **options: Any) -> Iterator[Visit]:
+    context = browser.new_context(**{"viewport": {"width": 1440, "height": 900}, **options})
+    page = context.new_page()
+    page.set_default_timeout(15_000)
+    base = re.match(r"http://[^/]+", url)
+    assert base is not None
+    seen = Visit(page, base.group())
+    page.on("console", lambda message: seen.said.append(f"console {message.type}: {message.text}"))
+    page.on("pageerror", lambda error: seen.said.append(f"error: {error}"))
+    page.on("dialog", lambda dialog: (seen.said.append(f"dialog: {dialog.message}"), dialog.dismiss()))
+    page.on("response", lambda answer: answer.status >= 400 and seen.said.append(f"{answer.status} {answer.url}"))
+    page.on("request", lambda asked: asked.url.startswith((seen.base, "data:")) or seen.said.append(f"elsewhere: {asked.url}"))
+    page.add_init_script(
+        "addEventListener('securitypolicyviolation', (e) => console.error('policy', e.violatedDirective, e.blockedURI));"
+    )
+    page.goto(url)
+    yield seen
+    context.close()
+    assert seen.said == []
+
+
+@pytest.fixture
+def at_refund(browser: Any, support: Path, tmp_path: Path) -> Iterator[Visit]:
+    with served(support, tmp_path, REFUND) as url, visit(browser, url) as seen:
+        yield seen
+
+
+def headline(page: Any, text: str) -> None:
+    """Wait until the centre shows this checkpoint. (Waiting for a function would need eval, which the policy forbids.)"""
+    page.wait_for_selector(f"h1:text-is('{text}')")
+
+
+def title(page: Any) -> str:
+    return str(page.locator("h1").inner_text())
+
+
+def test_the_link_opens_the_place_and_the_token_leaves_the_address(at_refund: Visit) -> None:
+    page = at_refund.page
+    assert "token" not in page.url and title(page) == "plan_refund"
+    page.wait_for_selector(".live.on")
+    fresh = page.context.browser.new_context()
+    refused = fresh.new_page()
+    assert refused.goto(page.url).status == 401
+    fresh.close()
+
+
+def test_keys_move_the_cursor_and_the_address_follows(at_refund: Visit) -> None:
+    page = at_refund.page
+    page.keyboard.press("j")
+    headline(page, "input")
+    assert "5.1" in page.locator(SELECTED).inner_text()
+    page.keyboard.press("k")
+    headline(page, "plan_refund")
+    page.keyboard.press("3")
+    page.wait_for_selector("ul.tree")
+    assert "tab=state" in page.url
+    page.keyboard.press("G")
+    headline(page, "reply")
+    assert "tab=state" in page.url, "the tab stays while the cursor moves"
+    page.reload()
+    assert title(page) == "reply" and page.locator("ul.tree").count() >= 1
+    page.go_back()
+    headline(page, "plan_refund")
+    page.wait_for_selector(f"{SELECTED}:has-text('plan_refund')")
+    page.keyboard.press("p")
+    page.wait_for_selector("h1:has-text('read_')")
+    assert page.evaluate("document.querySelectorAll('.row[aria-selected=\"true\"]').length") == 1
+
+
+def test_a_click_on_a_path_says_why_and_offers_its_edit(at_refund: Visit) -> None:
+    page = at_refund.page
+    page.click(".lines dt a:has-text('amount')")
+    page.wait_for_selector(".why h2:text-is('Why is this 499.0?')")
+    assert "path=/refund/amount" in page.url
+    assert "looks related" in page.locator(".why").inner_text()
+    assert page.locator("#fork-form textarea").first.input_value() == "499.0"
+    page.click(".chain a:has-text('look_up_order')")
+    headline(page, "look_up_order")
+
+
+def test_the_wrong_refund_is_repaired_in_the_browser_alone(at_refund: Visit, support: Path) -> None:
+    before = support.read_bytes()
+    page = at_refund.page
+    page.click(".lines dt a:has-text('amount')")
+    page.wait_for_selector(".why h2:text-is('Why is this 499.0?')")
+    page.keyboard.press("f")
+    page.keyboard.type("49.90")
+    page.wait_for_selector("#promise ins:has-text('49.9')")
+    assert "issue_refund" in page.locator("#promise").inner_text()
+    page.check("#promise input[name=agree]")
+    page.click("#fork-form button:has-text('Fork and run')")
+    page.wait_for_selector("#run .answer-form", timeout=40_000)
+    assert "Approve the refund of 49.90 EUR" in page.locator("#run").inner_text()
+    page.wait_for_selector(".sides")
+    page.fill("#run .answer-form textarea", "yes")
+    page.wait_for_selector("#run .answer-form [name=planned]", state="attached")
+    page.click("#run .answer-form button:has-text('Answer and run')")
+    page.wait_for_selector("#run .status.ok", timeout=40_000)
+    page.wait_for_selector(".sides .cell:has-text('PAY-4711-4990') >> nth=0")
+    assert "payment service: 49.90 EUR" in page.locator("#run .log").inner_text()
+    sides = page.locator(".pair").first.inner_text()
+    assert "499.0" in sides and "49.9" in sides and "#s1" in sides
+    assert support.read_bytes() == before
+
+
+def test_the_large_editor_sends_what_was_typed_and_names_the_wrong_line(at_refund: Visit) -> None:
+    page = at_refund.page
+    at_refund.goto(REFUND.replace("?", "/edit?") + "&path=/refund")
+    editor = page.locator("json-editor .cm-content").first
+    editor.wait_for()
+    assert '"amount": 499.0' in editor.inner_text()
+    editor.click()
+    page.keyboard.press("Control+a")
+    page.keyboard.type('{"order": "4711",\n"amount": oops')
+    with page.expect_response(lambda answer: "/fork" in answer.url and answer.status == 422):
+        page.click("button:has-text('Fork only')")
+    page.wait_for_selector(".edit-error:has-text('Line 2')")
+    assert "oops" in page.locator("json-editor .cm-content").first.inner_text()
+    at_refund.said.clear()  # the refused form is a 422, which the browser logs
+    page.locator("json-editor .cm-content").first.click()
+    page.keyboard.press("Control+a")
+    page.keyboard.type('{"amount": 12345678901234567890.0}')
+    page.click("button:has-text('Fork only')")
+    page.wait_for_selector("h1:has-text('set /refund')")
+    page.wait_for_selector(f"{SELECTED}:has-text('s1')")
+
+
+def test_what_another_process_writes_appears_and_disturbs_nothing(browser: Any, shop: Path, tmp_path: Path) -> None:
+    with served(shop, tmp_path, "?thread=paused&at=3") as url, visit(browser, url) as seen:
+        page = seen.page
+        page.wait_for_selector(".live.on")
+        rows, chosen = page.locator(".row").count(), page.locator(SELECTED).inner_text()
+        page.click("#centre a.path >> nth=0")
+        page.wait_for_selector("#fork-form textarea")
+        page.fill("#fork-form textarea", "typed and not sent")
+        code = (
+            "import sys; from tests.factories import *\n"
+            "with saver_at(sys.argv[1]) as saver:\n"
+            "    shop_builder().compile(checkpointer=saver).invoke(Command(resume='yes'), config('paused'))"
+        )
+        subprocess.run([sys.executable, "-c", code, str(shop)], check=True, cwd=ROOT)
+        page.wait_for_selector(f".row >> nth={rows + 1}", timeout=4_000)
+        assert page.locator(SELECTED).inner_text() == chosen
+        assert page.locator("#fork-form textarea").first.input_value() == "typed and not sent"
+        assert page.evaluate("document.activeElement.tagName") == "TEXTAREA"
+
+
+def test_forms_and_links_work_without_scripts(browser: Any, support: Path, tmp_path: Path) -> None:
+    with served(support, tmp_path, REFUND) as url, visit(browser, url, java_script_enabled=False) as seen:
+        page = seen.page
+        page.click(".row:has-text('look_up_order')")
+        assert title(page) == "look_up_order"
+        page.click("a:has-text('State')")
+        page.click("ul.tree a.node-key:has-text('total')")
+        page.fill("#fork-form textarea", "49.90")
+        page.click("button:has-text('Fork only')")
+        assert title(page) == "set /order/total" and "at=" in page.url
+        page.click(".theme-form button")
+        assert page.locator("html").get_attribute("data-theme") == "dark"
+        assert title(page) == "set /order/total"
+
+
+def test_narrow_windows_have_drawers(browser: Any, support: Path, tmp_path: Path) -> None:
+    with served(support, tmp_path, REFUND) as url, visit(browser, url, viewport={"width": 600, "height": 800}) as seen:
+        page = seen.page
+        assert not page.locator("#timeline").is_visible() and not page.locator("#side").is_visible()
+        page.click("[data-drawer=timeline]")
+        page.click(".row:has-text('classify')")
+        headline(page, "classify")
+        page.wait_for_selector("#timeline", state="hidden")
+        page.keyboard.press("f")
+        page.wait_for_selector("#side", state="visible")
+        assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
+
+
+def test_threads_and_search_are_dialogs_over_the_page(at_refund: Visit) -> None:
+    page = at_refund.page
+    page.keyboard.press("t")
+    page.wait_for_selector("dialog#drawer[open] .thread-list")
+    page.keyboard.type("chair")
+    page.wait_for_selector("#drawer .chat-note:has-text('1 of 6')")
+    assert page.locator("#drawer .thread-list li").count() == 1
+    page.keyboard.press("Escape")
+    page.keyboard.press("/")
+    page.keyboard.type("PAY-4711")
+    page.keyboard.press("Enter")
+    page.wait_for_selector("#drawer .hits mark:has-text('PAY-4711') >> nth=0")
+    page.click("#drawer .hits a >> nth=0")
+    page.wait_for_url(re.compile("path="))
+    page.keyboard.press("?")
+    assert "Next row" in page.locator("dialog#help[open]").inner_text()
+
+
+def test_a_long_thread_is_loaded_where_one_looks(browser: Any, tmp_path: Path) -> None:
+    from tests.web.test_huge import make_long
+
+    with served(make_long(tmp_path / "long.sqlite", 2_500), tmp_path, "?at=1200") as url, visit(browser, url) as seen:
+        page = seen.page
+        page.wait_for_selector(f"{SELECTED}:has-text('#1200')")
+        assert page.locator(SELECTED).is_visible()
+        assert page.locator(".row").count() <= 1_000
+        page.keyboard.press("End")
+        page.wait_for_selector(f"{SELECTED}:has-text('#2499')")
+        page.keyboard.press("Home")
+        page.wait_for_selector(f"{SELECTED}:has-text('#0 ·')")
+        for _ in range(3):
+            page.keyboard.press("ArrowDown")
+        page.wait_for_selector(f"{SELECTED}:has-text('#3 ·')")
+        page.locator("[data-scrub]").fill("1000")
+        page.wait_for_selector(f"{SELECTED}:has-text('#999 ·')")
+        assert page.locator(SELECTED).is_visible()
