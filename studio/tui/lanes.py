@@ -19,7 +19,8 @@ MOST_LANES = 7
 
 def kind(row: Row) -> str:
     """The theme variable of a row's lane."""
-    if row.checkpoint.origin == "scratch" or row.origin_checkpoint_id is not None:
+    beside = not row.depth and row.lane > 0
+    if row.checkpoint.origin == "scratch" or row.origin_checkpoint_id is not None or beside:
         return "$lane-fork"
     return "$lane-sub" if row.depth else "$lane-main"
 

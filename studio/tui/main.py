@@ -48,6 +48,8 @@ if TYPE_CHECKING:
 
 NARROW = 100
 LOW = 28
+FEW = 20_000
+"""Checkpoints up to which branches and problems are counted whenever the thread grows."""
 SETTLE = 0.04
 """Seconds that the cursor rests before a checkpoint is loaded."""
 
@@ -170,7 +172,8 @@ class MainScreen(Copying, Moving, Futures):
         tree = self.session.tree(thread_id)
         if at is not None and row_of(tree, at) is None:
             self.session.refresh()  # written a moment ago
-        self.post_message(TreeLoaded(thread_id, tree, at))
+        problems = len(tree.problems) + len(self.session.problems()) if len(tree) < FEW else 0
+        self.post_message(TreeLoaded(thread_id, tree, at, problems))
 
     def on_tree_loaded(self, event: TreeLoaded) -> None:
         grew = event.thread_id == self.thread_id and event.tree is self.checkpoints
@@ -185,16 +188,18 @@ class MainScreen(Copying, Moving, Futures):
             self.point = None
             self.timeline.show_tree(event.tree, event.at)
         self.query_one("#header", HeaderLine).say(thread=event.thread_id)
-        self._say_timeline()
+        self._say_timeline(event.problems)
         self.refresh_bindings()
         self.load_soon(now=True)
 
-    def _say_timeline(self) -> None:
+    def _say_timeline(self, problems: int) -> None:
         if self.checkpoints is None:
             return
-        branches = len(self.checkpoints.leaves()) if len(self.checkpoints) < 20_000 else 0
+        branches = len(self.checkpoints.leaves()) if len(self.checkpoints) < FEW else 0
         words = f" {len(self.checkpoints):,}" + (f" · {labels.plural(branches, 'branch')}" if branches > 1 else "")
         self.timeline.border_title = Content.assemble(("Timeline", "bold"), (words, "$faint"))
+        told = f"! {labels.plural(problems, 'problem')} · 5 tells" if problems else ""
+        self.timeline.border_subtitle = Content.styled(told, "$wait")
 
     # ------------------------------------------------------------------ live
 
@@ -299,7 +304,7 @@ class MainScreen(Copying, Moving, Futures):
             elif name == "tasks":
                 lines = tasks.build(at, tree)
             else:
-                lines = raw.build(at)
+                lines = raw.build(at, [*tree.problems, *self.session.problems()])
         except StudioError as error:
             lines = (Line(draw.text(error.message, "$error"), 1), Line(draw.text(error.hint, "$quiet"), 1))
         if not worker.is_cancelled:

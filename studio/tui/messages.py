@@ -32,6 +32,7 @@ class TreeLoaded(Message):
     thread_id: str
     tree: CheckpointTree
     at: Address | None
+    problems: int = 0
 
 
 @dataclass

@@ -30,11 +30,12 @@ def plan_lines(plan: RunPlan) -> tuple[Line, ...]:
     lines = [Line(draw.own("Runs", "bold $primary"), 1)]
     lines.append(
         Line(
-            draw.text(", ".join(plan.runs) or "nothing: this is the end of the thread", "bold" if plan.runs else "$quiet", 400), 2
+            draw.text(draw.names(plan.runs) or "nothing: this is the end of the thread", "bold" if plan.runs else "$quiet", 400),
+            2,
         )
     )
     if plan.kept:
-        lines += [Line(draw.own("Kept", "bold $primary"), 1), Line(draw.text(", ".join(plan.kept), "$quiet", 400), 2)]
+        lines += [Line(draw.own("Kept", "bold $primary"), 1), Line(draw.text(draw.names(plan.kept), "$quiet", 400), 2)]
     for title, style, words in (
         ("Will ask", "$wait", plan.asks),
         ("May happen twice", "$error", plan.side_effects),

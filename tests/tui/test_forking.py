@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import shutil
 import sqlite3
+import subprocess
+import sys
 import textwrap
 from pathlib import Path
 
 import pytest
-from textual.widgets import Button, Input, Select, TextArea
+from textual.widgets import Button, Checkbox, Input, Select, TextArea
 
 from studio import tagged
 from studio.tui.panes.state import StatePane
@@ -295,6 +297,107 @@ async def test_cancel_ends_an_endless_run(tmp_path: Path) -> None:
             await drive.press("ctrl+x")
             await run_status(drive, "cancelled")
             assert not drive.main.offers("cancel")
+
+
+@pytest.fixture
+def typed(tmp_path: Path) -> Path:
+    """A file whose state holds an object of the graph's own module, in a channel that declares no type."""
+    module = tmp_path / "typed_agent.py"
+    module.write_text(
+        textwrap.dedent("""
+        import dataclasses
+        from typing import Any, TypedDict
+        from langgraph.graph import END, START, StateGraph
+
+        @dataclasses.dataclass
+        class Receipt:
+            amount: float
+
+        class State(TypedDict, total=False):
+            paid: Any
+            seen: str
+
+        def pay(state):
+            return {"paid": Receipt(1.5)}
+
+        def look(state):
+            return {"seen": type(state["paid"]).__name__}
+
+        builder = StateGraph(State)
+        builder.add_node("pay", pay)
+        builder.add_node("look", look)
+        builder.add_edge(START, "pay")
+        builder.add_edge("pay", "look")
+        builder.add_edge("look", END)
+    """)
+    )
+    path = tmp_path / "typed.sqlite"
+    make = textwrap.dedent(f"""
+        import sqlite3
+        import typed_agent
+        from langgraph.checkpoint.sqlite import SqliteSaver
+        connection = sqlite3.connect({str(path)!r}, check_same_thread=False)
+        graph = typed_agent.builder.compile(checkpointer=SqliteSaver(connection))
+        graph.invoke({{"seen": ""}}, {{"configurable": {{"thread_id": "t"}}}})
+        connection.close()
+    """)
+    subprocess.run([sys.executable, "-c", make], cwd=tmp_path, check=True, capture_output=True)
+    return path
+
+
+async def test_types_that_nobody_vouches_for_are_asked_about(typed: Path, tmp_path: Path) -> None:
+    with opened(typed, tmp_path / "s.sqlite", f"{tmp_path / 'typed_agent.py'}:builder") as session:
+        async with driven(session, session.resolve("#2", "t")) as drive:
+            await drive.until(lambda: drive.main.point)
+            await drive.loaded()
+            await drive.press("r")
+            screen = await run_status(drive, "planned")
+            assert any("typed_agent.Receipt" in line for line in drive.lines("#plan"))
+            box = screen.query_one("#trust", Checkbox)
+            assert box.display and not box.value and screen.plan is not None and not screen.plan.one_click
+            box.value = True
+            await drive.pilot.pause()
+            assert screen.request().trust_types
+            await drive.press("ctrl+r")
+            await run_status(drive, "done")
+            await drive.press("escape")
+            await drive.until(lambda: drive.app.screen is drive.main)
+            await drive.until(lambda: drive.main.here and drive.main.here.number[0] == "s" and drive.main.here.is_leaf, "the end")
+            await drive.loaded()
+            assert drive.main.point is not None and drive.main.point.state.values["seen"] == "Receipt"
+
+
+async def test_a_value_is_written_as_a_node_through_the_reducers(support: Path, tmp_path: Path) -> None:
+    with opened(support, tmp_path / "s.sqlite", GRAPH) as session:
+        at = session.resolve("#5", "refund-4711")
+        node = "plan_refund"
+        assert node in session.as_node_candidates(at)
+        async with driven(session, at) as drive:
+            await drive.until(lambda: drive.main.point)
+            await drive.loaded()
+            await edit(drive, "/refund/amount", "49.9")
+            drive.app.screen.query_one("#how", Select).value = node
+            await drive.pilot.pause()
+            await previewed(drive)
+            await drive.until(lambda: not drive.app.screen.query_one("#fork-only", Button).disabled, "the preview by the graph")
+            await drive.press("ctrl+s")
+            await drive.until(lambda: drive.app.screen is drive.main)
+            await drive.until(lambda: drive.main.here and drive.main.here.number[0] == "s", "the fork")
+            await drive.loaded()
+            assert drive.main.point is not None
+            assert tagged.get(dict(drive.main.point.state.values), "/refund/amount") == 49.9
+            assert drive.main.point.state.next == ("review",)
+
+
+async def test_c_copies_the_point_and_stands_on_the_copy(support: Path, tmp_path: Path) -> None:
+    with opened(support, tmp_path / "s.sqlite") as session:
+        async with driven(session, session.resolve("#5", "refund-4711")) as drive:
+            await drive.until(lambda: drive.main.point)
+            await drive.loaded()
+            await drive.press("c")
+            await drive.until(lambda: drive.main.here and drive.main.here.number == "s1", "the copy")
+            await drive.loaded()
+            assert any("The same point again" in line for line in drive.lines("#changes"))
 
 
 async def test_fork_and_run_takes_one_click_only_without_side_effects(support: Path, tmp_path: Path) -> None:

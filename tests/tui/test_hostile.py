@@ -167,6 +167,9 @@ class FakeSession:
     def runs(self) -> tuple[()]:
         return ()
 
+    def problems(self) -> list[Any]:
+        return []
+
     def grow(self, header: Checkpoint) -> None:
         self.headers[header.address] = header
         self._tree.extend([header])

@@ -26,12 +26,12 @@ _BASIS = {"versions": "inferred from versions", "none": "", "source": "", "write
 
 def build(point: Point, tree: CheckpointTree) -> tuple[Line, ...]:
     """The lines of the pane."""
-    lines = list(changes(point.comparison.changes, point.state, show_secrets=point.show_secrets))
-    if not lines:
-        lines.append(Line(draw.own(_nothing_changed(point), "$quiet"), 1))
-    lines.extend(_unchanged(point))
-    lines.append(BLANK)
-    lines.extend(scheduled(point.state, tree))
+    what = list(changes(point.comparison.changes, point.state, show_secrets=point.show_secrets))
+    if not what:
+        what.append(Line(draw.own(_nothing_changed(point), "$quiet"), 1))
+    what.extend(_unchanged(point))
+    then = scheduled(point.state, tree)
+    lines = [*then, BLANK, *what] if _wants_a_person(point.state) else [*what, BLANK, *then]
     problems = [*point.comparison.problems, *point.state.problems]
     for problem in problems[:20]:
         lines.append(
@@ -42,6 +42,12 @@ def build(point: Point, tree: CheckpointTree) -> tuple[Line, ...]:
     if len(problems) > 20:
         lines.append(Line(draw.own(f"{len(problems) - 20} more problems", "$wait"), 1))
     return tuple(lines)
+
+
+def _wants_a_person(state: State) -> bool:
+    """A failure or an open question comes before everything else."""
+    waits = any(not interrupt.answered for task in state.tasks for interrupt in task.interrupts)
+    return state.status in ("failed", "paused") and (waits or any(task.status == "failed" for task in state.tasks))
 
 
 def _nothing_changed(point: Point) -> str:
@@ -231,7 +237,7 @@ def _unchanged(point: Point) -> list[Line]:
         ):
             left = len(value) - sum(change.channel == channel and change.op != "remove" for change in point.comparison.changes)
             if left > 0:
-                words.append(f"{left:,} {gate.line(channel, 30)}")
+                words.append(f"{left:,} in {gate.line(channel, 30)}")
     words.extend(gate.line(channel, 30) for channel in same[:8])
     if len(same) > 8:
         words.append(f"{len(same) - 8:,} more channels")
@@ -251,7 +257,7 @@ def scheduled(state: State, tree: CheckpointTree) -> list[Line]:
     following = state.next
     right = None
     if following:
-        right = draw.own("next: ", "$faint") + draw.text(", ".join(name or "?" for name in following), "$quiet", 40)
+        right = draw.own("next: ", "$faint") + draw.text(draw.names(following), "$quiet", 40)
     lines = [Line(draw.own("Scheduled from here", "bold"), 1, right=right)]
     if not state.tasks:
         words = "Nothing: the thread ended here." if following == () else "What runs next cannot be known from this file."

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from textual.content import Content
 
+from studio.model import Problem
 from studio.render import gate, labels, preview
 from studio.tui import draw
 from studio.tui.lines import BLANK, Line
@@ -14,8 +15,8 @@ from studio.tui.panes.changes import inside
 from studio.tui.point import Point
 
 
-def build(point: Point) -> tuple[Line, ...]:
-    """The lines of the pane."""
+def build(point: Point, problems: Sequence[Problem] = ()) -> tuple[Line, ...]:
+    """The lines of the pane; `problems` are those of the whole thread and file."""
     state, checkpoint = point.state, point.row.checkpoint
     address = checkpoint.address
     facts = [
@@ -38,6 +39,12 @@ def build(point: Point) -> tuple[Line, ...]:
     lines += [BLANK, *_section("Versions seen", state.versions_seen, True, fold=True)]
     if state.rebuilt:
         lines += [BLANK, *_section("Rebuilt from deltas", state.rebuilt, True)]
+    if problems:
+        title = draw.own("Problems of this thread and file", "bold $wait") + draw.own(f"  {len(problems):,}", "$faint")
+        lines += [BLANK, Line(title, 1)]
+        for problem in problems[:200]:
+            where = draw.text(f"  {problem.where}", "$faint", 200)
+            lines.append(Line(draw.text(problem.message, width=600) + where, 3, hanging=2))
     return tuple(lines)
 
 

@@ -108,7 +108,7 @@ class ForkScreen(ModalScreen[Made | None]):
 
     def compose(self) -> ComposeResult:
         row = self.point.row
-        following = ", ".join(gate.line(name or "?", 30) for name in self.point.state.next or ()) or "nothing"
+        following = draw.names(self.point.state.next or ()) or "nothing"
         with Vertical(id="fork-box", classes="dialog"):
             with Horizontal(id="fork-body"):
                 with Vertical(id="fork-left"):
@@ -162,7 +162,7 @@ class ForkScreen(ModalScreen[Made | None]):
         self.app.call_from_thread(self._offer, goto, nodes)
 
     def _offer(self, goto: tuple[str, ...], nodes: tuple[str, ...]) -> None:
-        following = ", ".join(gate.line(name or "?", 30) for name in self.point.state.next or ()) or "nothing"
+        following = draw.names(self.point.state.next or ()) or "nothing"
         choices = [
             (Content(f"as recorded: {following}"), ""),
             *((Content(f"go to {gate.line(name, 40)}"), name) for name in goto),
@@ -411,7 +411,7 @@ def preview_lines(preview: ForkPreview, request: ForkRequest, point: Point) -> t
     if preview.next is None:
         lines.append(Line(draw.own("cannot be known before it runs", "$quiet"), 2))
     elif preview.next:
-        lines.append(Line(draw.text(", ".join(name or "?" for name in preview.next), "bold", 200), 2))
+        lines.append(Line(draw.text(draw.names(preview.next), "bold", 200), 2))
     else:
         lines.append(Line(draw.own("nothing: this is the end of the thread", "$quiet"), 2))
     if preview.refused is not None:

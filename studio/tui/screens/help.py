@@ -25,6 +25,8 @@ _MORE = (
             ("J K", "Step", "Move the timeline while a pane has the keyboard."),
             ("enter", "Edit or go", "On a value: edit it and fork. On a superstep: go there."),
             ("space", "Open", "Unfold a line that ends in ▸."),
+            ("ctrl+p", "Palette", "Every action and every checkpoint by name; also the theme."),
+            ("ctrl+q", "Quit", "Leave; forks and runs stay in the scratch file."),
         ),
     ),
 )
