@@ -9,6 +9,7 @@ from __future__ import annotations
 import heapq
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from operator import attrgetter
 
 from studio.lanes import Lanes
 from studio.model import Address, Checkpoint, NodeRun, Status, WriteRow
@@ -52,6 +53,8 @@ class Facts:
 class Node:
     checkpoint: Checkpoint
     key: Key
+    age: tuple[int, str, str, str]
+    """Sort key: outer namespaces first, then time, then id."""
     number: str = ""
     parent: Key | None = None
     """By stored link, in the same namespace, when it is there."""
@@ -100,7 +103,7 @@ class Growth:
         for header in headers:
             key = (header.address.checkpoint_ns, header.address.checkpoint_id)
             if key not in self._nodes:
-                node = Node(header, key)
+                node = Node(header, key, _age(header))
                 self._nodes[key] = node
                 fresh.append(node)
         if not fresh:
@@ -149,7 +152,7 @@ class Growth:
                 key = self._nodes[key].parent
             if key is not None and state.get(key) == 1 and key in path:
                 ring = path[path.index(key) :]
-                cut = min(ring, key=lambda k: self._age(self._nodes[k]))
+                cut = min(ring, key=lambda k: self._nodes[k].age)
                 self._loops.update(ring)
                 node = self._nodes[cut]
                 if node.parent is not None:
@@ -161,7 +164,7 @@ class Growth:
                 state[seen] = 2
 
     def _attach(self, fresh: Sequence[Node]) -> None:
-        for node in sorted(fresh, key=self._age):
+        for node in sorted(fresh, key=_BY_AGE):
             origin = self.facts.origins.get(node.key)
             if origin is not None and origin in self._nodes and origin != node.key and self._forked_beside(node, origin):
                 node.drawn_from = origin
@@ -203,14 +206,11 @@ class Growth:
             self._namespace_caller[ns] = caller
         return caller
 
-    def _age(self, node: Node) -> tuple[int, str, str, str]:
-        return (node.key[0].count("|") + bool(node.key[0]), node.checkpoint.created_at or "", node.key[1], node.key[0])
-
     def _number(self, fresh: Sequence[Node]) -> None:
         """Numbers in topological order, ties by time and id; outer namespaces first, as inner numbers begin with theirs."""
         pending = {node.key for node in fresh}
         above = {node.key: node.drawn_from for node in fresh}
-        ready = [(self._age(node), node.key) for node in fresh if above[node.key] not in pending]
+        ready = [(node.age, node.key) for node in fresh if above[node.key] not in pending]
         below: dict[Key, list[Key]] = {}
         for key, parent in above.items():
             if parent in pending:
@@ -221,8 +221,8 @@ class Growth:
             self._give_number(self._nodes[key])
             pending.discard(key)
             for child in below.get(key, ()):
-                heapq.heappush(ready, (self._age(self._nodes[child]), child))
-        for key in sorted(pending, key=lambda k: self._age(self._nodes[k])):  # only reached by records that contradict each other
+                heapq.heappush(ready, (self._nodes[child].age, child))
+        for key in sorted(pending, key=lambda k: self._nodes[k].age):  # only reached by records that contradict each other
             self._nodes[key].drawn_from = None
             self._give_number(self._nodes[key])
 
@@ -334,6 +334,14 @@ class Growth:
 
     def _address(self, key: Key) -> Address:
         return Address(self.thread_id, key[0], key[1])
+
+
+_BY_AGE = attrgetter("age")
+
+
+def _age(header: Checkpoint) -> tuple[int, str, str, str]:
+    ns = header.checkpoint_ns
+    return (ns.count("|") + bool(ns), header.created_at or "", header.checkpoint_id, ns)
 
 
 def _number_key(number: str) -> tuple[bool, tuple[int, ...]]:

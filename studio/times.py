@@ -11,6 +11,8 @@ def parse(text: str | None) -> datetime | None:
         return None
     try:
         found = datetime.fromisoformat(text)
+        if found.tzinfo is UTC:  # what LangGraph writes
+            return found
         return found.replace(tzinfo=UTC) if found.tzinfo is None else found.astimezone(UTC)
     except (ValueError, OverflowError):
         return None

@@ -33,6 +33,8 @@ def clean(text: str, multiline: bool = True) -> str:
 
     `multiline=False` also escapes newline and tab, for names, ids and one-line summaries.
     """
+    if text.isprintable():  # holds nothing of the kinds above, and most names and ids are
+        return text
     return (_UNSAFE if multiline else _UNSAFE_LINE).sub(_escape, text)
 
 

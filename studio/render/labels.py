@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 
 from studio.model import Address, Row, TaskStatus
 from studio.times import parse
@@ -27,6 +28,8 @@ TASK_WORDS: dict[TaskStatus, str] = {
 }
 SOURCE_WORDS = {"input": "input", "loop": "superstep", "update": "edited by update_state", "fork": "fork"}
 
+_AS_LANGGRAPH_WRITES = re.compile(r"\d{4}-\d\d-\d\dT(\d\d:\d\d:\d\d\.\d{3})\d{3}\+00:00", re.ASCII)
+
 
 def status_word(status: str | None) -> str:
     return STATUS_WORDS.get(status, "not known")
@@ -34,6 +37,8 @@ def status_word(status: str | None) -> str:
 
 def when(iso: str | None, *, date: bool = True) -> str:
     """`2026-03-14 14:02:09` in UTC, or `14:02:09.412` without the date."""
+    if iso and not date and (usual := _AS_LANGGRAPH_WRITES.fullmatch(iso)):
+        return usual[1]
     found = parse(iso)
     if found is None:
         return "time not known"
