@@ -16,8 +16,9 @@ class JsonEditor extends HTMLElement {
   async upgrade(focus = false) {
     if (this.view || this.loading) return;
     this.loading = true;
-    const { EditorView, EditorState, basicSetup, json, setDiagnostics } = await import(new URL("../vendor/codemirror.js", import.meta.url));
+    const code = await import(new URL("../vendor/codemirror.js", import.meta.url));
     if (!this.isConnected) return;
+    const { EditorView, EditorState, basicSetup, json, setDiagnostics } = code;
     const area = this.area, root = this.attachShadow({ mode: "open" });
     root.append(Object.assign(document.createElement("slot")), document.createElement("div"));
     this.view = new EditorView({
@@ -26,7 +27,7 @@ class JsonEditor extends HTMLElement {
       state: EditorState.create({
         doc: area.value,
         extensions: [
-          basicSetup, json(), EditorView.lineWrapping, look(EditorView, !!this.closest(".editor-card")),
+          colours(code), basicSetup, json(), EditorView.lineWrapping, look(EditorView, !!this.closest(".editor-card")),
           EditorView.contentAttributes.of({ "aria-label": area.getAttribute("aria-label") ?? "JSON" }),
           EditorView.domEventHandlers({ beforeinput: replaceSelection }),
           EditorView.updateListener.of((update) => {
@@ -56,6 +57,17 @@ function replaceSelection(event, view) {
   return true;
 }
 
+/** Syntax colours that follow the page's light or dark. */
+function colours({ HighlightStyle, syntaxHighlighting, tags }) {
+  return syntaxHighlighting(HighlightStyle.define([
+    { tag: tags.propertyName, color: "var(--ink-2)", fontWeight: "600" },
+    { tag: tags.string, color: "var(--ins)" },
+    { tag: [tags.number, tags.bool], color: "var(--lane-main)" },
+    { tag: tags.null, color: "var(--ink-3)" },
+    { tag: [tags.separator, tags.squareBracket, tags.brace], color: "var(--ink-3)" },
+  ]));
+}
+
 function look(EditorView, large) {
   return EditorView.theme({
     "&": { color: "var(--ink)", backgroundColor: "var(--panel)", border: "1px solid var(--line)", borderRadius: "8px", fontSize: "12.25px", maxHeight: large ? "62vh" : "320px" },
@@ -64,6 +76,7 @@ function look(EditorView, large) {
     ".cm-gutters": { backgroundColor: "transparent", border: "0", color: "var(--ink-3)" },
     ".cm-activeLine, .cm-activeLineGutter": { backgroundColor: "color-mix(in srgb, var(--accent) 7%, transparent)" },
     ".cm-cursor": { borderLeftColor: "var(--accent)" },
+    "&.cm-focused .cm-matchingBracket": { backgroundColor: "var(--accent-soft)", outline: "1px solid var(--accent-line)" },
     "&.cm-focused .cm-selectionBackground, .cm-selectionBackground": { backgroundColor: "color-mix(in srgb, var(--accent) 24%, transparent) !important" },
     ".cm-tooltip": { backgroundColor: "var(--panel)", color: "var(--ink)", border: "1px solid var(--line)", borderRadius: "6px" },
     ".cm-foldPlaceholder": { backgroundColor: "var(--sunken)", border: "0", color: "var(--ink-3)" },

@@ -28,6 +28,8 @@ if (live) {
   if (!live._htmx?.triggerSpecs.length) htmx.process(live); // htmx began before its stream extension was there
   if (live._htmx?.sse) state("on", "live");
   live.addEventListener("htmx:sse:after:connection", () => state("on", "live"));
+  let seen = live._htmx?.sse ? 1 : 0; // a new stream may have missed what happened before it
+  document.body.addEventListener("hello", () => seen++ && grown());
   live.addEventListener("htmx:sse:error", () => state("off", "not live"));
   live.addEventListener("htmx:sse:close", () => state("off", "not live"));
 }

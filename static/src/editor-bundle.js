@@ -4,3 +4,5 @@ export { EditorView, keymap } from "@codemirror/view";
 export { EditorState, Compartment } from "@codemirror/state";
 export { json, jsonParseLinter } from "@codemirror/lang-json";
 export { linter, lintGutter, setDiagnostics, forceLinting } from "@codemirror/lint";
+export { HighlightStyle, syntaxHighlighting } from "@codemirror/language";
+export { tags } from "@lezer/highlight";

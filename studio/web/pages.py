@@ -111,11 +111,13 @@ def router(book: Book, pages: Pages, stopping: Callable[[], bool]) -> APIRouter:
         if partial(request):
             return html(pages.block("threads.html", "rows" if target(request) == "thread-rows" else "list", **context))
         badge, title = badge_of(session)
-        return html(
-            pages.page(
-                "threads.html", theme(request), location=gate.line(session.location), badge=badge, badge_title=title, **context
-            )
-        )
+        around = {
+            "location": gate.line(session.location),
+            "badge": badge,
+            "badge_title": title,
+            "events_href": Place(file).url("events"),
+        }
+        return html(pages.page("threads.html", theme(request), **around, **context))
 
     @routes.get("/f/{file}/search")
     def search(request: Request, file: str) -> Response:

@@ -212,7 +212,7 @@ def test_what_another_process_writes_appears_and_disturbs_nothing(browser: Any, 
         page.wait_for_selector(".live.on")
         rows, chosen = page.locator(".row").count(), page.locator(SELECTED).inner_text()
         page.click("#centre a.path >> nth=0")
-        page.wait_for_selector("#fork-form textarea")
+        page.wait_for_selector(".change.selected")
         page.fill("#fork-form textarea", "typed and not sent")
         code = (
             "import sys; from tests.factories import *\n"
@@ -224,6 +224,22 @@ def test_what_another_process_writes_appears_and_disturbs_nothing(browser: Any, 
         assert page.locator(SELECTED).inner_text() == chosen
         assert page.locator("#fork-form textarea").first.input_value() == "typed and not sent"
         assert page.evaluate("document.activeElement.tagName") == "TEXTAREA"
+
+
+def test_a_thread_that_another_process_begins_appears_in_the_list(browser: Any, shop: Path, tmp_path: Path) -> None:
+    with served(shop, tmp_path, "/f/shop.sqlite/threads") as url, visit(browser, url) as seen:
+        page = seen.page
+        page.wait_for_selector(".live.on")
+        page.fill("#thread-filter input[type=search]", "new")
+        page.wait_for_selector(".chat-note:has-text('0 of 4')")
+        code = (
+            "import sys; from tests.factories import *\n"
+            "with saver_at(sys.argv[1]) as saver:\n"
+            "    shop_builder().compile(checkpointer=saver).invoke({'item': 'lamp'}, config('a new one'))"
+        )
+        subprocess.run([sys.executable, "-c", code, str(shop)], check=True, cwd=ROOT)
+        page.wait_for_selector(".thread-list b:text-is('a new one')", timeout=4_000)
+        assert page.locator("#thread-filter input[type=search]").input_value() == "new"
 
 
 def test_forms_and_links_work_without_scripts(browser: Any, support: Path, tmp_path: Path) -> None:

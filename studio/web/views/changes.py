@@ -211,11 +211,16 @@ def _unchanged(place: Place, comparison: Comparison, state: State) -> Unchanged 
             words.append(name)
             lines.append((Line(name, shown(value, channel)), place.to(tab="state", path=tagged.join_path([channel])).url()))
         elif isinstance(value, list) and "" not in inner and len(value) > len(inner):
-            words.append(f"{len(value) - len(inner):,} {gate.line(channel, 60)}")
+            words.append(_counted(len(value) - len(inner), gate.line(channel, 60)))
     if not words or comparison.before is None:
         return None
     shown_words = ", ".join(words[:6]) + (f" and {len(words) - 6} more" if len(words) > 6 else "")
     return Unchanged(f"{shown_words} unchanged", tuple(lines[:60]))
+
+
+def _counted(count: int, channel: str) -> str:
+    """`5 messages`, `1 message`."""
+    return f"{count:,} {channel.removesuffix('s') if count == 1 else channel}"
 
 
 def next_text(state: State) -> str:
@@ -244,7 +249,9 @@ def scheduled(task: Task, place: Place, tree: CheckpointTree) -> Scheduled:
     elif task.writes:
         channels = list(
             dict.fromkeys(
-                gate.line(write.channel, 40) for write in task.writes if not write.channel.startswith(("__", "branch:"))
+                gate.line(write.channel, 40)
+                for write in task.writes
+                if not write.channel.startswith(("__", "branch:", "join:", "start:"))
             )
         )
         text = "wrote " + ", ".join(channels[:6]) if channels else "wrote nothing to the state"
