@@ -5,30 +5,46 @@ const HERE = ["tab", "base", "base_ns"]; // what stays when another row is chose
 const ROW = 40;
 let waiting = null; // a move that goes on when a chunk of rows has arrived
 let restore = null; // scroll position and focus to give back after the swap
+let chosen = null; // the row that was chosen last, while its stage is still on the way
 
 export const cursor = () => byId("cursor");
+/** Where the cursor is for the person who moves it: the row chosen last, else the one that the stage shows. */
+const current = () => chosen ?? cursor()?.dataset.row;
+const rowAt = (href) => (href ? byId("rows")?.querySelector(`.row[href="${href}"]`) : null);
+
 export const selectedRow = () => byId("rows")?.querySelector('.row[aria-selected="true"]');
 
 /** Show another place. `push` false: replace the entry in the history. */
 export function go(href, { push = true } = {}) {
-  const stage = byId("stage");
-  const url = new URL(href, location.href);
-  if (!stage || url.pathname !== location.pathname && !url.pathname.startsWith(location.pathname + "/") || threadOf(url) !== threadOf(location)) {
+  const stage = byId("stage"), url = new URL(href, location.href);
+  if (!stage || !STAGES.has(partOf(url)) || fileOf(url) !== fileOf(location) || threadOf(url) !== threadOf(location)) {
     location.assign(url);
     return;
   }
+  settle(url);
   remember(url);
-  const history = url.pathname !== location.pathname && !url.pathname.endsWith("/edit") && !url.pathname.endsWith("/step") ? {} : push ? { push: "true" } : { replace: "true" };
-  htmx.ajax("GET", url.pathname + url.search, { source: stage, target: "#stage", swap: "innerHTML", ...history });
+  htmx.ajax("GET", url.pathname + url.search, { source: stage, target: "#stage", swap: "innerHTML", [push ? "push" : "replace"]: "true" });
 }
 
-function threadOf(url) {
-  return new URLSearchParams(url.search).get("thread") ?? threadOfCursor();
-}
+const STAGES = new Set(["", "edit", "step"]); // parts of a file's address that answer with a stage
+const fileOf = (url) => url.pathname.split("/")[2];
+const partOf = (url) => url.pathname.split("/").slice(3).join("/");
+const paramsOf = (href) => new URLSearchParams(href?.split("?")[1]);
+const threadOf = (url) => new URLSearchParams(url.search).get("thread") ?? paramsOf(cursor()?.dataset.row).get("thread");
 
-function threadOfCursor() {
-  const url = cursor()?.dataset.url;
-  return url ? new URLSearchParams(url.split("?")[1]).get("thread") : null;
+/** While a chosen row's stage is on the way, the links of the old stage mean the chosen row. */
+function settle(url) {
+  if (!chosen) return;
+  const old = paramsOf(cursor()?.dataset.row), next = paramsOf(chosen), at = url.searchParams.get("at");
+  if (at === next.get("at")) return;
+  if (at !== old.get("at")) {
+    chosen = null;
+    return;
+  }
+  for (const name of ["at", "ns"]) {
+    if (next.get(name) === null) url.searchParams.delete(name);
+    else url.searchParams.set(name, next.get(name));
+  }
 }
 
 function remember(url) {
@@ -48,20 +64,26 @@ function rowTarget(row) {
   return url.href;
 }
 
-export function select(row, { focus = false } = {}) {
-  const old = selectedRow();
-  if (old && old !== row) {
+/** Mark one row and no other; `row` null marks none. */
+function mark(row) {
+  for (const old of byId("rows").querySelectorAll('.row[aria-selected="true"]')) {
+    if (old === row) continue;
     old.setAttribute("aria-selected", "false");
     old.tabIndex = -1;
   }
-  row.setAttribute("aria-selected", "true");
-  row.tabIndex = 0;
+  row?.setAttribute("aria-selected", "true");
+  if (row) row.tabIndex = 0;
+}
+
+function select(row) {
+  mark(row);
   row.scrollIntoView({ block: "nearest" });
-  if (focus) row.focus({ preventScroll: true });
 }
 
 function choose(row, options) {
-  select(row, { focus: true });
+  select(row);
+  row.focus({ preventScroll: true });
+  chosen = row.getAttribute("href");
   go(rowTarget(row), options);
 }
 
@@ -100,12 +122,14 @@ export function jump(last) {
 export function follow() {
   const at = cursor(), rows = byId("rows");
   if (!at || !rows) return;
-  const row = byId(at.dataset.dom);
+  if (chosen === at.dataset.row) chosen = null;
+  if (chosen) return; // an older answer: the stage of the row that was chosen since is on its way
+  const row = rowAt(at.dataset.row);
   if (row) {
     select(row);
     return;
   }
-  selectedRow()?.setAttribute("aria-selected", "false");
+  mark(null);
   const top = Number(at.dataset.index) * ROW;
   if (top < rows.scrollTop || top > rows.scrollTop + rows.clientHeight - ROW) rows.scrollTop = top - rows.clientHeight / 2;
   waiting = follow;
@@ -134,17 +158,20 @@ document.addEventListener("htmx:after:swap", (event) => {
     }
     follow();
   } else if (target?.closest?.("#timeline") || event.target.closest?.("#timeline")) {
+    mark(rowAt(current())); // the cursor may have moved while the rows were on their way
     const step = waiting;
     waiting = null;
     if (step) step();
-    else if (!selectedRow()) byId(cursor()?.dataset.dom)?.setAttribute("aria-selected", "true");
   }
 });
 
+for (const failure of ["htmx:error", "htmx:response:error"]) document.addEventListener(failure, () => { chosen = null; });
+
 document.addEventListener("htmx:before:history:restore", (event) => {
   event.preventDefault();
+  chosen = null;
   const url = new URL(event.detail.path, location.href);
-  if (!byId("stage") || threadOfCursor() !== (url.searchParams.get("thread") ?? threadOfCursor())) location.reload();
+  if (!byId("stage") || threadOf(url) !== paramsOf(cursor()?.dataset.row).get("thread")) location.reload();
   else htmx.ajax("GET", event.detail.path, { source: byId("stage"), target: "#stage", swap: "innerHTML" });
 });
 

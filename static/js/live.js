@@ -1,21 +1,27 @@
 // What another program writes appears by itself: the stream sends names, the ordinary fragments are fetched again. The cursor stays.
 
-import { cursor, follow } from "./cursor.js";
+import { cursor } from "./cursor.js";
 
 const live = document.getElementById("live");
 const rows = () => document.getElementById("rows");
 const ROW = 40;
 
-function grown() {
+async function grown() {
   const list = rows(), at = cursor();
   if (!list || !at) return;
+  const total = Number(list.dataset.total);
   const first = Math.max(0, Math.floor(list.scrollTop / ROW)), last = first + Math.ceil(list.clientHeight / ROW);
   const url = new URL(list.dataset.href, location.href), here = new URLSearchParams(at.dataset.url.split("?")[1]);
   for (const name of ["at", "ns"]) if (here.get(name) !== null) url.searchParams.set(name, here.get(name));
   url.searchParams.set("visible", `${first},${last}`);
-  htmx.ajax("GET", url.pathname + url.search, { source: document.getElementById("timeline"), target: "#timeline", swap: "innerMorph" });
+  const known = new Set([...list.querySelectorAll(".row")].map((row) => row.id));
+  const drawn = htmx.ajax("GET", url.pathname + url.search, { source: document.getElementById("timeline"), target: "#timeline", swap: "innerMorph" });
   if (at.dataset.leaf === "1" && !document.querySelector(".editor-card") && location.pathname === at.dataset.url.split("?")[0]) {
     htmx.ajax("GET", at.dataset.url, { source: document.getElementById("centre"), target: "#centre", swap: "innerMorph" });
+  }
+  await drawn;
+  for (const row of known.size ? document.querySelectorAll("#rows .chunk:not(.waiting) .row") : []) {
+    if (!known.has(row.id) && Number(row.ariaPosInSet) > total) row.classList.add("fresh");
   }
 }
 
@@ -39,5 +45,3 @@ function state(name, words) {
   live.classList.add(name);
   live.querySelector("span").textContent = words;
 }
-
-export { follow };

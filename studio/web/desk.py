@@ -32,7 +32,8 @@ class Stage:
     head: chrome_view.Head
     foot: chrome_view.Foot
     scrub_href: str
-    cursor_dom: str
+    row_href: str
+    """The address of the row of the timeline that the cursor is on."""
     index: int
     leaf: bool
     url: str
@@ -215,7 +216,7 @@ class Desk:
             head=chrome_view.head(place, self.tree, self.row, self.state, self.because(), drawn.compared if drawn else ""),
             foot=chrome_view.foot(place, self.tree),
             scrub_href=place.to(path=None).url("step"),
-            cursor_dom=f"cp-{index}",
+            row_href=Place(place.file).at_address(self.address).url(),
             index=index,
             leaf=self.row.is_leaf,
             url=place.url(),

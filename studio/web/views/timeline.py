@@ -6,6 +6,7 @@ from this row and its two neighbours alone, so any window of a million rows cost
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -145,7 +146,7 @@ def _row(tree: CheckpointTree, place: Place, rows: Sequence[Row], index: int, lo
     address = row.checkpoint.address
     selected = address == place.address
     return RowView(
-        dom_id="cp-" + str(low + index),
+        dom_id="cp-" + _short(f"{address.checkpoint_ns} {address.checkpoint_id}"),
         href=Place(place.file).at_address(address).url(),
         number=row.number,
         title=gate.line(row.label, 80),
@@ -164,6 +165,11 @@ def _row(tree: CheckpointTree, place: Place, rows: Sequence[Row], index: int, lo
         shape=pen.shape(index),
         status=labels.status_word(row.status) if row.status else "",
     )
+
+
+def _short(name: str) -> str:
+    """A name for an element that stays the same while rows come in between."""
+    return hashlib.blake2s(name.encode("utf-8", "surrogatepass"), digest_size=8).hexdigest()
 
 
 def _subtitle(row: Row) -> str:
