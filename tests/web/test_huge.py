@@ -85,3 +85,21 @@ def test_the_timeline_is_drawn_again_where_a_person_looks(long_file: Path) -> No
         drawn = {chunk["data-start"] for chunk in html.select(".chunk[data-start]")}
         assert drawn == {"0", "2000"}
         assert client.get("/f/long.sqlite/timeline?at=10&visible=99999999,x,-4").status_code == 200
+
+
+def test_a_wide_state_is_listed_in_pages(tmp_path: Path) -> None:
+    path = make_long(tmp_path / "wide.sqlite", 1)
+    with closing(sqlite3.connect(path)) as database:
+        blob = ormsgpack.unpackb(database.execute("SELECT checkpoint FROM checkpoints").fetchone()[0])
+        blob["channel_values"] = {f"channel {n:04}": list(range(n)) for n in range(250)}
+        database.execute("UPDATE checkpoints SET checkpoint = ?", (ormsgpack.packb(blob),))
+        database.commit()
+    with client_of(path) as client:
+        html = BeautifulSoup(client.get("/f/wide.sqlite?tab=state").text, "html.parser")
+        seen = [key.text for key in html.select("ul.tree > li > .node-line > .node-key")]
+        while more := html.select_one("li.more a"):
+            html = BeautifulSoup(client.get(str(more["hx-get"])).text, "html.parser")
+            seen += [key.text for key in html.select("li.node > .node-line > .node-key")]
+        assert seen == [f"channel {n:04}" for n in range(250)]
+        deep = BeautifulSoup(client.get("/f/wide.sqlite?tab=state&path=/channel 0249/233").text, "html.parser")
+        assert "233" in deep.select_one(".node.selected").text  # type: ignore[union-attr]

@@ -28,6 +28,7 @@ from studio.web.views.values import (
 
 MOST_CHANGES = 120
 """Changes drawn at once in one group."""
+MOST_UNCHANGED = 60
 SHORT_TEXT = 48
 """Characters up to which a changed text is drawn as old → new."""
 LONG_TEXT = 1200
@@ -207,15 +208,16 @@ def _unchanged(place: Place, comparison: Comparison, state: State) -> Unchanged 
     for channel, value in state.values.items():
         inner = touched.get(channel)
         if inner is None:
-            name = gate.line(channel, 60)
-            words.append(name)
-            lines.append((Line(name, shown(value, channel)), place.to(tab="state", path=tagged.join_path([channel])).url()))
+            words.append(gate.line(channel, 60))
+            if len(lines) < MOST_UNCHANGED:
+                href = place.to(tab="state", path=tagged.join_path([channel])).url()
+                lines.append((Line(gate.line(channel, 60), shown(value, channel)), href))
         elif isinstance(value, list) and "" not in inner and len(value) > len(inner):
             words.append(_counted(len(value) - len(inner), gate.line(channel, 60)))
     if not words or comparison.before is None:
         return None
     shown_words = ", ".join(words[:6]) + (f" and {len(words) - 6} more" if len(words) > 6 else "")
-    return Unchanged(f"{shown_words} unchanged", tuple(lines[:60]))
+    return Unchanged(f"{shown_words} unchanged", tuple(lines))
 
 
 def _counted(count: int, channel: str) -> str:

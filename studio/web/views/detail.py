@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from studio import tagged
@@ -12,9 +12,15 @@ from studio.render import gate, labels, preview, secrets
 from studio.tree import CheckpointTree
 from studio.web.links import Place
 from studio.web.views.changes import STATUS_KINDS, _track, question_text
-from studio.web.views.values import Line, Node, Reveal, node, shown
+from studio.web.views.values import PAGE, Line, Node, Reveal, node, shown
 from studio.web.views.why import because
 
+REBUILT = {
+    "exact": "rebuilt from its deltas",
+    "ambiguous": "rebuilt, may differ",
+    "unavailable": "cannot be rebuilt from this file",
+}
+MOST_INTERNAL = 60
 RAW_LIMIT = 200_000
 """Characters of one JSON text in Raw before it is cut."""
 
@@ -22,7 +28,10 @@ RAW_LIMIT = 200_000
 @dataclass(frozen=True, slots=True)
 class StateView:
     nodes: tuple[Node, ...]
+    rest: Node | None
+    """Stands for the channels that are not listed yet."""
     internal: tuple[Node, ...]
+    internal_count: int
     empty: str
     problems: tuple[str, ...]
 
@@ -66,36 +75,39 @@ class RawView:
     """(title, JSON text, characters that were cut)."""
 
 
-def state_view(state: State, place: Place, reveal: Reveal, *, start: int = 0) -> StateView:
+def state_view(state: State, place: Place, reveal: Reveal) -> StateView:
     opened = (place.path,) if place.path else ()
     names = list(state.values)
+    wanted = (tagged.split_path(place.path) or [""])[0] if place.path else ""
+    start = names.index(wanted) // PAGE * PAGE if wanted in state.values else 0
+    depth = 1 if len(names) <= 12 else 0
 
-    def top(channel: str, value: Value, index: int, of: int) -> Node:
-        path = tagged.join_path([channel])
-        note = {
-            "exact": "rebuilt from its deltas",
-            "ambiguous": "rebuilt, may differ",
-            "unavailable": "cannot be rebuilt from this file",
-        }.get(state.rebuilt.get(channel, ""), "")
+    def top(index: int) -> Node:
+        value, path = state.values[names[index]], tagged.join_path([names[index]])
+        note = REBUILT.get(state.rebuilt.get(names[index], ""), "")
         return node(
             path,
-            channel,
+            names[index],
             value,
             opened=opened,
-            depth=1 if len(names) <= 12 and not _big(value) else 0,
+            depth=0 if _big(value) else depth,
             position=index + 1,
-            of=of,
+            of=len(names),
             selected=place.path,
             reveal=reveal,
             note=note,
         )
 
     return StateView(
-        nodes=tuple(top(name, state.values[name], index, len(names)) for index, name in enumerate(names)),
+        nodes=tuple(top(index) for index in range(start, min(start + PAGE, len(names)))),
+        rest=replace(node("", "", None), more=len(names) - start - PAGE, next_start=start + PAGE)
+        if len(names) > start + PAGE
+        else None,
         internal=tuple(
             node("", name, value, depth=0, position=index + 1, of=len(state.internal))
-            for index, (name, value) in enumerate(state.internal.items())
+            for index, (name, value) in enumerate(list(state.internal.items())[:MOST_INTERNAL])
         ),
+        internal_count=len(state.internal),
         empty="" if names else "This checkpoint holds no state channels yet.",
         problems=tuple(gate.line(f"{problem.where}: {problem.message}", 300) for problem in state.problems),
     )
