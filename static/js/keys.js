@@ -17,10 +17,10 @@ function reveal(element) {
   element.closest("details")?.setAttribute("open", "");
 }
 
-function act(id, event) {
+export function act(id, event) {
   switch (id) {
-    case "down": return move(1, { push: !event.repeat });
-    case "up": return move(-1, { push: !event.repeat });
+    case "down": return move(1, { push: !event?.repeat });
+    case "up": return move(-1, { push: !event?.repeat });
     case "first": return jump(false);
     case "last": return jump(true);
     case "why": return show(document.querySelector(".why a, .why h2"));
@@ -48,7 +48,14 @@ function typing(event) {
 }
 
 document.addEventListener("keydown", (event) => {
-  if (event.defaultPrevented || event.ctrlKey || event.metaKey || event.altKey) return;
+  if (event.defaultPrevented || event.altKey) return;
+  if (event.ctrlKey || event.metaKey) {
+    if (event.key === "p" && !event.shiftKey) {
+      event.preventDefault();
+      document.getElementById("help")?.showModal();
+    }
+    return;
+  }
   if (event.key === "Escape") {
     const dialog = document.querySelector("dialog[open]");
     if (dialog) {

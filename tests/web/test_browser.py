@@ -286,6 +286,11 @@ def test_threads_and_search_are_dialogs_over_the_page(at_refund: Visit) -> None:
     page.wait_for_url(re.compile("path="))
     page.keyboard.press("?")
     assert "Next row" in page.locator("dialog#help[open]").inner_text()
+    page.keyboard.press("Escape")
+    page.keyboard.press("Control+p")
+    page.keyboard.type("first row")
+    page.keyboard.press("Enter")
+    page.wait_for_selector(f"{SELECTED}:has-text('#0 ·')")
 
 
 def test_a_long_thread_is_loaded_where_one_looks(browser: Any, tmp_path: Path) -> None:

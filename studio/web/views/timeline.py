@@ -1,7 +1,7 @@
 """The timeline: rows of 40 px in chunks of 200, each with its own small drawing of lanes, bends and a status shape.
 
-A lane belongs to a chain of rows from the row it branched off to its last row (`studio.history.lanes`). What is drawn in a row follows
-from this row and its two neighbours alone, so any window of a million rows costs the same.
+A lane belongs to a chain of rows from the row it branched off to its last row (`studio.history.lanes`). What is drawn in a
+row follows from this row and its two neighbours alone, so any window of a million rows costs the same.
 """
 
 from __future__ import annotations

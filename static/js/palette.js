@@ -1,0 +1,33 @@
+// The list of keys is a palette, too: type to filter it, Enter or a click does it.
+
+import { act } from "./keys.js";
+
+const dialog = document.getElementById("help"), input = document.getElementById("command");
+const commands = [...document.querySelectorAll(".command")];
+
+function filter() {
+  const words = input.value.toLowerCase().split(/\s+/).filter(Boolean);
+  for (const command of commands) command.hidden = !words.every((word) => command.textContent.toLowerCase().includes(word));
+}
+
+function run(id) {
+  dialog.close();
+  requestAnimationFrame(() => act(id)); // the closing dialog gives the focus back first
+}
+
+if (dialog) {
+  input.addEventListener("input", filter);
+  dialog.addEventListener("close", () => {
+    input.value = "";
+    filter();
+  });
+  document.getElementById("command-form").addEventListener("submit", (event) => {
+    event.preventDefault();
+    const first = commands.find((command) => !command.hidden);
+    if (first && input.value) run(first.dataset.action);
+  });
+  dialog.addEventListener("click", (event) => {
+    const button = event.target.closest("[data-act]");
+    if (button) run(button.dataset.act);
+  });
+}
