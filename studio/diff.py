@@ -17,11 +17,9 @@ from typing import Any
 
 import ormsgpack
 
-from studio.arrays import as_array
-from studio.errors import RefError
-from studio.inert import MISSING, MapValue
-from studio.model import Change, Value
-from studio.paths import (
+from studio.codec.arrays import as_array
+from studio.codec.inert import MISSING, MapValue
+from studio.codec.paths import (
     get,
     item_id,
     join_path,
@@ -33,6 +31,8 @@ from studio.paths import (
     with_child,
     without_child,
 )
+from studio.errors import RefError
+from studio.model import Change, Value
 from studio.value import Tagged, equal, sort_key
 
 Trail = tuple[Any, str] | None  # (trail of the parent, step): paths are only joined for changes

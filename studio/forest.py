@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from studio.diff import diff
 from studio.errors import StudioError
 from studio.explain import Explainer
-from studio.growth import Key
+from studio.history.growth import Key
 from studio.model import Address, Checkpoint, State, Status, WriteRow
 from studio.overlay import Overlay
 from studio.tree import CheckpointTree

@@ -26,10 +26,22 @@ TEXT_LIMIT = 500
 
 HUMAN = frozenset(("human", "user", "HumanMessage", "HumanMessageChunk"))
 AI = frozenset(("ai", "assistant", "AIMessage", "AIMessageChunk"))
-_OF_LANGGRAPH = frozenset((
-    "source", "step", "parents", "writes", "thread_id", "thread_ts", "checkpoint_id", "checkpoint_ns", "checkpoint_map", "run_id",
-    "run_attempt", "counters_since_delta_snapshot",
-))
+_OF_LANGGRAPH = frozenset(
+    (
+        "source",
+        "step",
+        "parents",
+        "writes",
+        "thread_id",
+        "thread_ts",
+        "checkpoint_id",
+        "checkpoint_ns",
+        "checkpoint_map",
+        "run_id",
+        "run_attempt",
+        "counters_since_delta_snapshot",
+    )
+)
 _OF_LANGGRAPH_TOO = ("__", "langgraph_", "ls_")
 
 

@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import IO, Any, cast
 
 from studio.errors import RunError
-from studio.graphs import GraphFound
+from studio.running.graphs import GraphFound
 
 CHILD = Path(__file__).with_name("child.py")
 

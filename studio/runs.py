@@ -15,15 +15,16 @@ from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from studio import tagged, updates
+from studio import tagged
 from studio.errors import StudioError, UsageError
-from studio.graphs import find_graph
 from studio.model import Address, ForkPreview, ForkRequest, ForkResult, RunEvent, RunPlan, RunRequest
-from studio.plans import Inspector, Planned, check_trust, make_plan
 from studio.render import secrets
 from studio.runner import Child, failure
-from studio.updates import encoded
-from studio.ways import run_address
+from studio.running import updates
+from studio.running.graphs import find_graph
+from studio.running.plans import Inspector, Planned, check_trust, make_plan
+from studio.running.updates import encoded
+from studio.running.ways import run_address
 
 if TYPE_CHECKING:
     from studio.notes import Notes

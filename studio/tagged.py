@@ -13,13 +13,13 @@ import math
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from studio import jsontext
-from studio.arrays import as_array
+from studio.codec import jsontext
+from studio.codec.arrays import as_array
+from studio.codec.inert import MISSING, MapValue, Missing, Opaque
+from studio.codec.paths import children, get, item_id, join_path, set_in, split_path, unset_in
+from studio.codec.untagged import from_tagged
 from studio.errors import PatchError, RefError
-from studio.inert import MISSING, MapValue, Missing, Opaque
 from studio.model import Patch, Tagged_JSON, Value
-from studio.paths import children, get, item_id, join_path, set_in, split_path, unset_in
-from studio.untagged import from_tagged
 from studio.value import Tagged
 
 __all__ = [
@@ -266,6 +266,6 @@ def _removal_order(values: dict[str, Value], paths: tuple[str, ...]) -> list[str
 
 
 def _down(value: Any, step: str) -> Any:
-    from studio.paths import child
+    from studio.codec.paths import child
 
     return child(value, step)

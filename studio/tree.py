@@ -1,15 +1,15 @@
 """The checkpoint tree of one thread, as every front end reads it: rows, branches, references, problems.
 
 Several roots, orphans, parent loops and clock steps are displayed and listed in `problems`, never hidden. How the structure comes
-about is `studio.growth`.
+about is `studio.history.growth`.
 """
 
 from __future__ import annotations
 
 from studio.errors import RefError
-from studio.growth import Facts, Growth, Key, Node
+from studio.history.growth import Facts, Growth, Key, Node
+from studio.history.refs import resolve
 from studio.model import Address, Checkpoint, NodeRun, Problem, Row, Status
-from studio.refs import resolve
 from studio.times import seconds_between
 
 __all__ = ["CheckpointTree", "Facts", "Key"]
@@ -213,7 +213,7 @@ class CheckpointTree(Growth):
         return seconds_between(above.checkpoint.created_at, node.checkpoint.created_at) if above is not None else None
 
     def resolve(self, ref: str, ns: str | None = None) -> Address:
-        """A REF of design 5 as an address; see `studio.refs`. Raises RefError."""
+        """A REF of design 5 as an address; see `studio.history.refs`. Raises RefError."""
         return resolve(self, ref, ns)
 
     def keys(self, ns: str | None = None) -> list[Key]:

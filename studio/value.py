@@ -13,11 +13,11 @@ import contextlib
 import json
 from typing import Any
 
-from studio import jsontext, msgpack_slow
+from studio.codec import jsontext, msgpack_slow
+from studio.codec.inert import MISSING, MapValue, Missing, Opaque, Stored, StoredDict, with_stored_form
+from studio.codec.objects import Tagged, dump_json, pack, unpack
+from studio.codec.same import equal, sort_key
 from studio.errors import PatchError
-from studio.inert import MISSING, MapValue, Missing, Opaque, Stored, StoredDict, with_stored_form
-from studio.objects import Tagged, dump_json, pack, unpack
-from studio.same import equal, sort_key
 
 __all__ = [
     "MISSING",

@@ -247,6 +247,7 @@ fanned = fanned_builder.compile()
 not_a_graph = {"a": 1}
 '''
 
+
 def make_project(folder: Path) -> Path:
     folder.mkdir(parents=True, exist_ok=True)
     (folder / "graphs.py").write_text(GRAPHS)

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from langgraph.checkpoint.serde.jsonplus import JsonPlusSerializer
 
-from studio.arrays import Array, as_array
+from studio.codec.arrays import Array, as_array
 from studio.errors import PatchError
 from studio.value import Tagged, decode
 

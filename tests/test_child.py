@@ -15,11 +15,12 @@ import ormsgpack
 import pytest
 from langgraph.checkpoint.serde._msgpack import SAFE_MSGPACK_TYPES
 
-from studio import runner, typeuse
+from studio import runner
 from studio.errors import RunError
-from studio.graphs import find_graph
 from studio.model import GraphSpec
 from studio.runner import Child
+from studio.running import typeuse
+from studio.running.graphs import find_graph
 from tests.factories import saver_at
 from tests.run_project import canary, make_project, poison, ran, record, spec
 

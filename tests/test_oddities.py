@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from studio.oddities import oddities
+from studio.codec.oddities import oddities
 from studio.value import Tagged
 from tests.test_diff import message
 

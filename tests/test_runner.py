@@ -14,11 +14,12 @@ from typing import Any
 
 import pytest
 
-from studio import graphs, runner
+from studio import runner
 from studio.errors import RunError, UsageError
-from studio.graphs import GraphFound, find_graph
 from studio.model import GraphSpec
 from studio.runner import Child
+from studio.running import graphs
+from studio.running.graphs import GraphFound, find_graph
 from tests.factories import saver_at
 from tests.run_project import make_project, spec
 
@@ -191,7 +192,7 @@ class TestTheLifeOfAChild:
 
     def test_when_the_studio_dies_its_children_and_grandchildren_die(self, project: Path, database: Path) -> None:
         code = (
-            "import sys; from studio.graphs import find_graph\n"
+            "import sys; from studio.running.graphs import find_graph\n"
             "from studio.model import GraphSpec; from studio.runner import Child\n"
             "child = Child(find_graph(GraphSpec('looping', cwd=sys.argv[1])),"
             " {'op': 'run', 'database': sys.argv[2], 'thread_id': 't', 'input': {'json': {}}})\n"

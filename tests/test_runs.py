@@ -15,8 +15,8 @@ import pytest
 from studio.errors import RunError, UsageError
 from studio.model import Address, ForkRequest, GraphSpec, Patch, RunEvent, RunRequest
 from studio.notes import Notes
+from studio.running.updates import encoded
 from studio.session import Session
-from studio.updates import encoded
 from tests.factories import saver_at
 from tests.run_project import canary, make_project, poison, ran, record, spec
 

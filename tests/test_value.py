@@ -16,8 +16,8 @@ from hypothesis import strategies as st
 from langchain_core.messages import AIMessage, HumanMessage
 from langgraph.checkpoint.serde.jsonplus import JsonPlusSerializer
 
+from studio.codec.inert import pickle_names
 from studio.errors import PatchError
-from studio.inert import pickle_names
 from studio.value import MapValue, Opaque, Tagged, decode, decode_metadata, encode, equal
 
 anything = st.recursive(
@@ -188,7 +188,7 @@ def test_damage_is_closed_bytes_with_a_reason() -> None:
 
 def test_a_pickle_tells_what_it_would_import_without_loading() -> None:
     class_names = pickle_names(pickle.dumps({"a": json.JSONDecoder, "b": Opaque, "c": json.JSONDecoder}))
-    assert set(class_names) == {"json.decoder.JSONDecoder", "studio.inert.Opaque"}
+    assert set(class_names) == {"json.decoder.JSONDecoder", "studio.codec.inert.Opaque"}
     assert pickle_names(b"cos\nsystem\n(S'echo'\ntR.") == ("os.system",)
     assert pickle_names(b"\x80\x05garbage") == ()
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any
 
+from studio.codec.oddities import oddities
 from studio.model import (
     Address,
     Author,
@@ -23,7 +24,6 @@ from studio.model import (
     Thread,
     Value,
 )
-from studio.oddities import oddities
 from studio.render import secrets
 from studio.tagged import split_path, to_tagged
 from studio.value import decode, decode_metadata

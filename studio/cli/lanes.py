@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from studio.lanes import Lanes
+from studio.history.lanes import Lanes
 from studio.model import Address, Row
 from studio.render.labels import STATUS_SHAPES
 from studio.tree import CheckpointTree

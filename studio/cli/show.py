@@ -5,10 +5,10 @@ from __future__ import annotations
 from argparse import Namespace
 from typing import Any
 
-from studio import jsontext
 from studio.cli.common import opened, say_problems
 from studio.cli.documents import Documents, all_problems, name_in
 from studio.cli.out import Out
+from studio.codec import jsontext
 from studio.model import Address, State, Task, Value
 from studio.render import labels, secrets
 from studio.render.gate import clean, line

@@ -16,8 +16,8 @@ from studio.errors import PatchError
 from studio.explain import channels
 from studio.explain.ids import task_id
 from studio.forks.shape import Shape
+from studio.history.namespaces import ns_node, ns_task_id, outer_namespace
 from studio.model import Address, RawCheckpoint, Value, WriteRow
-from studio.namespaces import ns_node, ns_task_id, outer_namespace
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,8 +7,8 @@ from collections.abc import Mapping, Sequence
 from studio import value
 from studio.forks import patch
 from studio.forks.plan import Plan
+from studio.history.namespaces import ns_task_id
 from studio.model import START, Address, RawCheckpoint, State, Value
-from studio.namespaces import ns_task_id
 
 
 def differences(plan: Plan, raw: RawCheckpoint, record: Mapping[str, Value], state: State) -> list[str]:

@@ -13,7 +13,8 @@ HEAD_BYTES = 128
 
 _MSGPACK_TS = re.compile(
     rb"\A(?:[\x80-\x8f]|\xde..)(?:\xa1v(?:[\x00-\x7f]|\xcc.|\xcd..)|\xa2id(?:[\xa0-\xbf]|\xd9.)[\x20-\x7e]{8,64}?)*\xa2ts(?:[\xa0-\xbf]|\xd9.)"
-    rb"(\d{4}-\d\d-\d\dT[\d:.]{5,15}(?:[+-]\d\d:\d\d|Z)?)", re.DOTALL,
+    rb"(\d{4}-\d\d-\d\dT[\d:.]{5,15}(?:[+-]\d\d:\d\d|Z)?)",
+    re.DOTALL,
 )
 _JSON_TS = re.compile(rb'\A\s*\{(?:\s*"(?:v|id)"\s*:\s*(?:\d+|"[^"\\]*")\s*,)*\s*"ts"\s*:\s*"([^"\\]{10,40})"')
 _METADATA_START = re.compile(rb'\A\{"source": ?"([^"\\]{1,40})", ?"step": ?(-?\d{1,18})[,}]')

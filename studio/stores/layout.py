@@ -87,7 +87,8 @@ def find_layout(connection: sqlite3.Connection, shown: str) -> Layout:
     old = "thread_ts" in tables[chosen] and "checkpoint_id" not in tables[chosen]
     key = "thread_ts" if old else "checkpoint_id"
     candidates = [
-        name for name, columns in tables.items()
+        name
+        for name, columns in tables.items()
         if {"thread_id", key, "task_id", "idx", "channel", "value"} <= set(columns) and _has_rowid(connection, name)
     ]
     candidates.sort(key=lambda name: (name.lower() != "writes", _distance(name, chosen)))
@@ -113,7 +114,10 @@ def find_layout(connection: sqlite3.Connection, shown: str) -> Layout:
 
 def _is_checkpoints(columns: set[str]) -> bool:
     return {"thread_id", "checkpoint_id", "checkpoint", "metadata", "parent_checkpoint_id"} <= columns or {
-        "thread_id", "thread_ts", "parent_ts", "checkpoint"
+        "thread_id",
+        "thread_ts",
+        "parent_ts",
+        "checkpoint",
     } <= columns
 
 

@@ -31,12 +31,12 @@ def of_headers(headers: Iterable[Checkpoint]) -> Outline:
     times = [header.created_at for header in kept if header.created_at is not None]
     return Outline(
         tuple((header.checkpoint_ns, header.checkpoint_id, header.parent_checkpoint_id) for header in kept),
-        sum(header.size_bytes for header in kept), min(times, default=None), max(times, default=None),
+        sum(header.size_bytes for header in kept),
+        min(times, default=None),
+        max(times, default=None),
     )
 
 
 def joined(one: Outline, other: Outline) -> Outline:
     times = [time for time in (one.first_at, one.last_at, other.first_at, other.last_at) if time is not None]
-    return Outline(
-        one.links + other.links, one.size_bytes + other.size_bytes, min(times, default=None), max(times, default=None)
-    )
+    return Outline(one.links + other.links, one.size_bytes + other.size_bytes, min(times, default=None), max(times, default=None))

@@ -39,7 +39,8 @@ class PrivateCopy:
         if free < size + (16 << 20):
             raise OpenError(
                 f"{source} must be copied to be read, and {base} has no room: {size:,} bytes are needed, {free:,} are free.",
-                "Make room there, or point TMPDIR to another disk.", "no-room",
+                "Make room there, or point TMPDIR to another disk.",
+                "no-room",
             )
         self.folder = tempfile.mkdtemp(prefix=PREFIX, dir=base)
         self._lock: IO[bytes] | None = None
@@ -50,7 +51,7 @@ class PrivateCopy:
         self.path = os.path.join(self.folder, "copy.sqlite")
         try:
             for part in parts:
-                target = self.path + part[len(source):]
+                target = self.path + part[len(source) :]
                 shutil.copyfile(part, target)
                 os.chmod(target, 0o600)
         except FileNotFoundError:

@@ -27,8 +27,12 @@ class Recent:
         self._held: OrderedDict[tuple[str, Address], tuple[Any, int]] = OrderedDict()
 
     def get(
-        self, kind: str, token: object, addresses: Iterable[Address],
-        fetch: Callable[[list[Address]], dict[Address, V]], size: Callable[[V], int],
+        self,
+        kind: str,
+        token: object,
+        addresses: Iterable[Address],
+        fetch: Callable[[list[Address]], dict[Address, V]],
+        size: Callable[[V], int],
     ) -> dict[Address, V]:
         """The rows that are there; `fetch` gets those that are not held. `token` is the state of the file before fetching."""
         wanted = list(dict.fromkeys(addresses))

@@ -79,8 +79,11 @@ def header(row: Row) -> tuple[int, Checkpoint]:
 def raw(row: Row) -> RawCheckpoint:
     tag = row[8]
     return RawCheckpoint(
-        header(row)[1], tag if tag is None else text_of(tag), bytes_of(row[9]),
-        "json" if row[7] is not None else None, bytes_of(row[7]),
+        header(row)[1],
+        tag if tag is None else text_of(tag),
+        bytes_of(row[9]),
+        "json" if row[7] is not None else None,
+        bytes_of(row[7]),
     )
 
 
@@ -91,8 +94,13 @@ def write(row: Row, same: dict[Any, Any]) -> tuple[int, WriteRow]:
         ns, identity, task, channel = text_of(ns), text_of(identity), text_of(task), text_of(channel)
     keep = same.setdefault
     return rowid, WriteRow(
-        keep(ns, ns), keep(identity, identity), keep(task, task), path if path is None else keep(path, text_of(path)),
-        idx if isinstance(idx, int) else 0, keep(channel, channel), tag if tag is None else keep(tag, text_of(tag)),
+        keep(ns, ns),
+        keep(identity, identity),
+        keep(task, task),
+        path if path is None else keep(path, text_of(path)),
+        idx if isinstance(idx, int) else 0,
+        keep(channel, channel),
+        tag if tag is None else keep(tag, text_of(tag)),
         value if value is None else bytes_of(value),
     )
 

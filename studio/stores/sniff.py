@@ -29,6 +29,7 @@ KNOWN = (
     (b"<html", "a web page"),
 )
 
+
 @dataclass(frozen=True, slots=True)
 class Header:
     """The first 100 bytes of a database."""
@@ -60,7 +61,8 @@ def read_header(path: str, shown: str = "") -> Header:
         if beside:
             raise OpenError(
                 f"There is no file {shown}, only its {' and '.join(beside)}.",
-                "The rows are lost without the database file itself; was it kept back by an ignore rule?", "missing",
+                "The rows are lost without the database file itself; was it kept back by an ignore rule?",
+                "missing",
             ) from None
         raise OpenError(f"There is no file {shown}.", "Check the path.", "missing") from None
     except (OSError, ValueError) as error:

@@ -246,7 +246,8 @@ class SqliteStore:
             alone.close()
         if hidden > 0 and self._file.token() == token:
             self._damage.report(
-                "wal-disagrees", f"{self.location}-wal",
+                "wal-disagrees",
+                f"{self.location}-wal",
                 f"With its -wal the file shows {hidden} checkpoints less than alone: they were deleted, or the -wal belongs to "
                 "an older state of the file. A copy of the file without its -wal shows them.",
             )

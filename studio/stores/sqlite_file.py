@@ -145,9 +145,12 @@ class SqliteFile:
             # a running transaction of a living writer can be read past; a journal that was left behind cannot
             if (attempt < 3 or not same_journal) and not header.wal:
                 return _How("shared", f"{_uri(self.path)}?mode=ro", guarded=True)
-            return self._private(token, Problem(
-                "journal-left", self.path + "-journal", "A transaction was cut off; the file is shown as it was before it."
-            ))
+            return self._private(
+                token,
+                Problem(
+                    "journal-left", self.path + "-journal", "A transaction was cut off; the file is shown as it was before it."
+                ),
+            )
         if wal is not None and wal[0] > 0:
             commit = self._has_commit(wal)
             if commit is not False and attempt < 4 and is_in_use(self.path + "-shm"):
@@ -163,7 +166,8 @@ class SqliteFile:
                 return _How("shared", f"{_uri(self.path)}?mode=ro&readonly_shm=1", guarded=True)
         if header.truncated:
             self._problems["truncated"] = Problem(
-                "truncated", self.location,
+                "truncated",
+                self.location,
                 f"The file has {header.size:,} bytes and its header says {header.full_size:,}: the rest is missing. "
                 "What is there is shown.",
             )

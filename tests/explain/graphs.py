@@ -178,5 +178,3 @@ def authors(explainer: Explainer, after: State) -> dict[str, set[str | None]]:
 
 def bases(found: tuple[Change, ...]) -> set[str]:
     return {author.basis for change in found for author in change.authors}
-
-

@@ -57,8 +57,17 @@ def test_without_a_time_in_the_blob_the_id_tells_it() -> None:
     assert created_at(b"", str(uuid6(clock_seq=-1)))
 
 
-@pytest.mark.parametrize("ident", ["", "1", "1f000000-0000-4000-8000-000000000001", "00000000-0000-6000-8000-000000000001",
-                                   "ffffffff-ffff-6fff-8000-000000000001", "zf000000-0000-6000-8000-000000000001"])
+@pytest.mark.parametrize(
+    "ident",
+    [
+        "",
+        "1",
+        "1f000000-0000-4000-8000-000000000001",
+        "00000000-0000-6000-8000-000000000001",
+        "ffffffff-ffff-6fff-8000-000000000001",
+        "zf000000-0000-6000-8000-000000000001",
+    ],
+)
 def test_other_ids_tell_no_time(ident: str) -> None:
     assert uuid6_time(ident) is None
 

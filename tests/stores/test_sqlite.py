@@ -270,8 +270,13 @@ def test_odd_ids_are_opaque_and_found_again(tmp_path: Path, encoding: str) -> No
 
 
 def test_an_id_that_occurs_twice_hides_nothing(shop: Path) -> None:
-    change(shop, "CREATE TABLE c AS SELECT * FROM checkpoints", "DROP TABLE checkpoints", "ALTER TABLE c RENAME TO checkpoints",
-           "INSERT INTO checkpoints SELECT * FROM checkpoints WHERE thread_id = 'paused' LIMIT 1")
+    change(
+        shop,
+        "CREATE TABLE c AS SELECT * FROM checkpoints",
+        "DROP TABLE checkpoints",
+        "ALTER TABLE c RENAME TO checkpoints",
+        "INSERT INTO checkpoints SELECT * FROM checkpoints WHERE thread_id = 'paused' LIMIT 1",
+    )
     store = open_store(str(shop))
     found = store.checkpoints("paused")
     assert len(found) == len({header.address for _, header in found}) + 1
@@ -292,9 +297,12 @@ def test_text_where_blobs_are_expected_is_read_as_its_bytes(shop: Path) -> None:
 
 
 def test_metadata_that_cannot_be_read_leaves_the_step_unknown(shop: Path) -> None:
-    change(shop, "UPDATE checkpoints SET metadata = x'ff00' WHERE thread_id = 'done'",
-           "UPDATE checkpoints SET metadata = '[]' WHERE thread_id = 'paused'",
-           "UPDATE checkpoints SET metadata = NULL WHERE thread_id = 'failed'")
+    change(
+        shop,
+        "UPDATE checkpoints SET metadata = x'ff00' WHERE thread_id = 'done'",
+        "UPDATE checkpoints SET metadata = '[]' WHERE thread_id = 'paused'",
+        "UPDATE checkpoints SET metadata = NULL WHERE thread_id = 'failed'",
+    )
     store = open_store(str(shop))
     for thread in ("done", "paused", "failed"):
         headers = [header for _, header in store.checkpoints(thread)]
@@ -315,8 +323,11 @@ def test_writes_whose_checkpoint_is_missing_are_kept_and_reported(shop: Path) ->
 
 
 def test_writes_that_were_waiting_are_no_problem_once_their_checkpoint_came(shop: Path) -> None:
-    change(shop, "INSERT INTO writes SELECT thread_id, '', 'later', task_id, '', idx, channel, type, value FROM writes "
-                 "WHERE thread_id = 'done' LIMIT 1")
+    change(
+        shop,
+        "INSERT INTO writes SELECT thread_id, '', 'later', task_id, '', idx, channel, type, value FROM writes "
+        "WHERE thread_id = 'done' LIMIT 1",
+    )
     store = open_store(str(shop))
     store.write_headers("done")
     assert [problem.kind for problem in store.problems()] == ["write-without-checkpoint"]

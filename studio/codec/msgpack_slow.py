@@ -10,8 +10,8 @@ import struct
 from collections.abc import Callable
 from typing import Any
 
+from studio.codec.inert import MapValue, Opaque
 from studio.errors import PatchError
-from studio.inert import MapValue, Opaque
 
 MakeExt = Callable[[int, bytes], Any]
 ExtOf = Callable[[Any], "tuple[int, bytes] | None"]

@@ -10,10 +10,10 @@ from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING
 
 from studio import value as codec
+from studio.codec.inert import MapValue
+from studio.codec.objects import Tagged
 from studio.errors import RefError
-from studio.inert import MapValue
 from studio.model import Address, Value
-from studio.objects import Tagged
 from studio.render import preview
 from studio.render.gate import line
 

@@ -9,12 +9,12 @@ from collections import Counter
 from collections.abc import Callable
 from typing import Any
 
-from studio import jsontext
+from studio.codec import jsontext
+from studio.codec.inert import MISSING, MapValue, Missing, Opaque
+from studio.codec.msgpack_slow import make_map
+from studio.codec.paths import item_id, join_path, list_of, map_of
 from studio.errors import PatchError
-from studio.inert import MISSING, MapValue, Missing, Opaque
 from studio.model import Tagged_JSON, Value
-from studio.msgpack_slow import make_map
-from studio.paths import item_id, join_path, list_of, map_of
 from studio.value import Tagged, equal
 
 _FLOATS = {"nan": float("nan"), "inf": float("inf"), "-inf": float("-inf"), "-0.0": -0.0}

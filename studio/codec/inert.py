@@ -152,7 +152,7 @@ STORED: dict[type, Any] = {
     bytes: StoredBytes,
     MapValue: lambda value: StoredMap(value.pairs),
 }
-"""How to make the remembering kind of a value; `studio.objects` adds `Tagged`."""
+"""How to make the remembering kind of a value; `studio.codec.objects` adds `Tagged`."""
 
 
 def with_stored_form(value: Any, blob: bytes) -> Any:

@@ -13,15 +13,15 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from studio import runner
-from studio.effects import past_tool_calls
 from studio.errors import RunError
-from studio.graphs import GraphFound, find_graph
+from studio.history.namespaces import ns_task_id
 from studio.model import Address, ForkRequest, RunPlan, RunRequest, State
-from studio.namespaces import ns_task_id
 from studio.render.gate import line
 from studio.render.preview import summary
-from studio.typeuse import SAFE, TypeCount
-from studio.ways import Way, choose_way, stored_config
+from studio.running.effects import past_tool_calls
+from studio.running.graphs import GraphFound, find_graph
+from studio.running.typeuse import SAFE, TypeCount
+from studio.running.ways import Way, choose_way, stored_config
 
 if TYPE_CHECKING:
     from studio.session import Session

@@ -6,9 +6,9 @@ from typing import Any
 
 import ormsgpack
 
-from studio import jsontext, msgpack_slow
+from studio.codec import jsontext, msgpack_slow
+from studio.codec.inert import MISSING, STORED, MapValue, Opaque, Stored
 from studio.errors import PatchError
-from studio.inert import MISSING, STORED, MapValue, Opaque, Stored
 
 _SETS = {"set", "frozenset"}
 _ITEMS = {("builtins", "set"), ("builtins", "frozenset"), ("collections", "deque")}

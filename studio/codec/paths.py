@@ -11,10 +11,10 @@ import json
 from collections.abc import Sequence
 from typing import Any
 
-from studio.arrays import Array, as_array
+from studio.codec.arrays import Array, as_array
+from studio.codec.inert import MISSING, MapValue, Missing, StoredDict
+from studio.codec.msgpack_slow import make_map
 from studio.errors import PatchError, RefError
-from studio.inert import MISSING, MapValue, Missing, StoredDict
-from studio.msgpack_slow import make_map
 from studio.value import Tagged
 
 VALUE_STEP = "value"

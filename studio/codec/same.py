@@ -7,10 +7,10 @@ from typing import Any
 
 import ormsgpack
 
-from studio import jsontext, msgpack_slow
+from studio.codec import jsontext, msgpack_slow
+from studio.codec.inert import MISSING, MapValue, Opaque
+from studio.codec.objects import PASS, Tagged, dump_json
 from studio.errors import PatchError
-from studio.inert import MISSING, MapValue, Opaque
-from studio.objects import PASS, Tagged, dump_json
 
 
 def equal(a: Any, b: Any) -> bool:

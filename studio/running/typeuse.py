@@ -11,9 +11,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from studio import value as codec
-from studio.inert import MapValue
+from studio.codec.inert import MapValue
+from studio.codec.objects import Tagged
 from studio.model import RawCheckpoint, TypeUse, Value, WriteRow
-from studio.objects import Tagged
 
 _BUILDING = (0, 1, 2, 3, 4, 5, "lc1", "lc2")
 UNREADABLE = "(a name that cannot be read)"
@@ -21,7 +21,7 @@ UNREADABLE = "(a name that cannot be read)"
 
 def _read_safe_list() -> frozenset[str]:
     names = []
-    for line in Path(__file__).with_name("safe_types.txt").read_text(encoding="utf-8").splitlines():
+    for line in Path(__file__).parents[1].joinpath("safe_types.txt").read_text(encoding="utf-8").splitlines():
         module, colon, listed = line.partition(":")
         if colon and not line.startswith("#"):
             names += [f"{module}.{name}" for name in listed.split()]
@@ -71,9 +71,7 @@ class TypeCount:
     def uses(self, schema: Iterable[str]) -> tuple[TypeUse, ...]:
         """As a plan shows it: what needs trust first, then by name."""
         allowed = SAFE | set(schema)
-        found = [
-            TypeUse(name, count, name in allowed, tuple(sorted(self.channels[name]))) for name, count in self.counts.items()
-        ]
+        found = [TypeUse(name, count, name in allowed, tuple(sorted(self.channels[name]))) for name, count in self.counts.items()]
         return tuple(sorted(found, key=lambda use: (use.safe, use.name)))
 
 

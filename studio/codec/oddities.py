@@ -6,10 +6,10 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
-from studio.arrays import as_array
-from studio.inert import Opaque
+from studio.codec.arrays import as_array
+from studio.codec.inert import Opaque
+from studio.codec.paths import children, join_path
 from studio.model import Problem, Value
-from studio.paths import children, join_path
 from studio.value import Tagged
 
 MOST = 50

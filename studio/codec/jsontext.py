@@ -9,7 +9,7 @@ from collections.abc import Callable
 from json.decoder import scanstring  # type: ignore[attr-defined]
 from typing import Any, NamedTuple
 
-from studio.inert import MapValue
+from studio.codec.inert import MapValue
 
 Pairs = Callable[[list[tuple[str, Any]]], Any]
 

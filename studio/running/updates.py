@@ -15,16 +15,16 @@ from typing import TYPE_CHECKING, Any
 
 from studio import runner
 from studio import value as codec
+from studio.codec.inert import MISSING
+from studio.codec.untagged import from_tagged
 from studio.diff import diff
 from studio.errors import PatchError, RunError
 from studio.explain import Explainer
-from studio.graphs import GraphFound, find_graph
-from studio.inert import MISSING
 from studio.model import Address, ForkPreview, ForkRequest, ForkResult, State, Tagged_JSON
-from studio.plans import Inspector, check_trust, update_types
+from studio.running.graphs import GraphFound, find_graph
+from studio.running.plans import Inspector, check_trust, update_types
+from studio.running.ways import stored_config
 from studio.stores import open_store
-from studio.untagged import from_tagged
-from studio.ways import stored_config
 
 if TYPE_CHECKING:
     from studio.session import Session

@@ -11,9 +11,9 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from operator import attrgetter
 
-from studio.lanes import Lanes
+from studio.history.lanes import Lanes
+from studio.history.namespaces import depth, ns_task_id, outer_namespace
 from studio.model import Address, Checkpoint, NodeRun, Status, WriteRow
-from studio.namespaces import depth, ns_task_id, outer_namespace
 
 Key = tuple[str, str]
 """(checkpoint_ns, checkpoint_id) inside one thread."""

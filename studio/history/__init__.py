@@ -1,0 +1,1 @@
+"""How a checkpoint tree comes about: the parts behind `studio.tree`."""

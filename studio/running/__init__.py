@@ -1,0 +1,1 @@
+"""What a run needs to know before and while it runs: the parts behind `studio.runs`."""
