@@ -5,13 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 from studio import tagged
+from studio.history.walk import upward
 from studio.model import Address, State, Value
 from studio.render import gate, preview
 from studio.session import Session
 from studio.tree import CheckpointTree
 from studio.web.links import Place
 from studio.web.views.values import Bubble, bubble
-from studio.web.walk import upward
 
 PAGE = 80
 MOST_LOOKS = 300

@@ -5,12 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 from studio.actions import ACTIONS, BY_ID, Action, key_label
+from studio.history.walk import FAR, depth, downward, leaves, neighbour_branch, upward
 from studio.model import Address, Row, State
 from studio.render import gate, labels
 from studio.tree import CheckpointTree
 from studio.web.links import TABS, Place
 from studio.web.views.timeline import badges
-from studio.web.walk import FAR, depth, downward, leaves, neighbour_branch, upward
 
 TAB_TITLES = {
     "changes": "Changes",

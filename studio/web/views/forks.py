@@ -68,6 +68,8 @@ class PlanView:
     asks: tuple[str, ...]
     side_effects: tuple[str, ...]
     graph: str
+    graph_name: str
+    """The short of it: `support_agent`, or the file's name."""
     graph_file: str
     interpreter: str
     types: tuple[tuple[str, str, bool], ...]
@@ -289,6 +291,7 @@ def _plan(plan: RunPlan) -> PlanView:
         asks=lines(plan.asks),
         side_effects=lines(plan.side_effects),
         graph=gate.line(plan.graph, 200),
+        graph_name=gate.line(plan.graph.split(" = ", 1)[0].rsplit("/", 1)[-1], 60),
         graph_file=gate.line(plan.graph_file or "", 300),
         interpreter=gate.line(plan.interpreter, 300),
         types=types,

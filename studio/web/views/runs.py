@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+from studio.history.walk import last_of, leaves, upward
 from studio.model import Address, Change, Comparison, RunEvent
 from studio.render import gate, labels, secrets
 from studio.runs import Run
@@ -17,7 +18,6 @@ from studio.web.views.chat import message_channels
 from studio.web.views.forks import AnswerRow
 from studio.web.views.timeline import badges
 from studio.web.views.values import NOTHING, Line, Shown, last_key, shown
-from studio.web.walk import last_of, leaves, upward
 
 MOST_LOG = 400
 MOST_STEPS = 200

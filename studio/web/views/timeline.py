@@ -10,11 +10,11 @@ import hashlib
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from studio.history.walk import leaves
 from studio.model import Row
 from studio.render import gate, labels
 from studio.tree import CheckpointTree
 from studio.web.links import Place
-from studio.web.walk import leaves
 
 CHUNK = 200
 ROW_HEIGHT = 40

@@ -12,13 +12,13 @@ from dataclasses import dataclass
 
 from studio import tagged
 from studio.errors import StudioError
+from studio.history.walk import upward
 from studio.model import START, Address, Author, Change, Comparison, Task, Value
 from studio.render import gate, preview
 from studio.session import Session
 from studio.tree import CheckpointTree
 from studio.web.links import Place
 from studio.web.views.values import Line, last_key, shown
-from studio.web.walk import upward
 
 MOST_EARLIER = 60
 """Supersteps before the write that are looked at."""
