@@ -164,3 +164,19 @@ def test_what_cannot_be_opened_or_found_says_so(shop: Path, tmp_path: Path) -> N
     with pytest.raises(RefError):
         session.state(Address("done", "", "nope"))
     session.close()
+
+
+def test_a_fork_inside_a_subgraph_stands_once_below_its_new_root(tmp_path: Path) -> None:
+    samples = Path(__file__).parents[1] / "sample_threads" / "research_team.sqlite"
+    path = tmp_path / "research_team.sqlite"
+    shutil.copy(samples, path)
+    session = Session.open(str(path))
+    inner = session.resolve("3.9", "street-trees")
+    made = session.fork(ForkRequest(inner))
+    tree = session.tree("street-trees")
+    numbers = [row.number for row in tree.rows()]
+    assert len(numbers) == len(set(numbers)) == len(tree)
+    row = tree.row(made.address)
+    assert row.number.startswith(tree.number(made.root) + ".")
+    assert row.origin_checkpoint_id == inner.checkpoint_id
+    session.close()

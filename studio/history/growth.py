@@ -165,13 +165,16 @@ class Growth:
 
     def _attach(self, fresh: Sequence[Node]) -> None:
         for node in sorted(fresh, key=_BY_AGE):
+            caller = self._caller(node) if node.key[0] else None
             origin = self.facts.origins.get(node.key)
-            if origin is not None and origin in self._nodes and origin != node.key and self._forked_beside(node, origin):
+            if origin is not None and (origin not in self._nodes or origin == node.key or not self._forked_beside(node, origin)):
+                origin = None
+            if origin is not None and origin[0] == node.key[0]:
                 node.drawn_from = origin
             elif node.parent is not None:
                 node.drawn_from = node.parent
-            elif node.key[0]:
-                node.drawn_from = self._caller(node)
+            else:  # a fork inside a subgraph stands below the row that calls it now, not below its origin
+                node.drawn_from = caller if caller is not None else origin
             node.depth = depth(node.key[0])
 
     def _forked_beside(self, node: Node, origin: Key) -> bool:
@@ -229,8 +232,6 @@ class Growth:
     def _give_number(self, node: Node) -> None:
         origin = node.checkpoint.origin
         caller = self._namespace_caller.get(node.key[0]) if node.key[0] else None
-        if node.key[0] and caller is None:
-            caller = node.drawn_from if node.drawn_from is not None and node.drawn_from[0] != node.key[0] else None
         holder = self._nodes[caller] if caller is not None else None
         if holder is not None and not (origin == "scratch" and holder.checkpoint.origin == "base"):
             holder.inner_count += 1

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from studio.errors import StudioError
+from studio.history.walk import upward
 from studio.model import Address, State, Value
 from studio.stores.base import Capability
 
@@ -39,47 +39,6 @@ def can_fork(session: Session) -> bool:
 
 def has_branches(tree: CheckpointTree | None) -> bool:
     return tree is not None and tree.lane_count > 1
-
-
-def leaf_below(tree: CheckpointTree, address: Address) -> Address:
-    """The end of the line that goes down from a checkpoint by first children."""
-    seen = {address}
-    while True:
-        below = tree.children(address)
-        if not below or below[0] in seen:
-            return address
-        address = below[0]
-        seen.add(address)
-
-
-def upward(tree: CheckpointTree, address: Address) -> Iterator[Address]:
-    """From a checkpoint to the root of its namespace, step by step: a long thread costs no more than what is looked at."""
-    seen: set[Address] = set()
-    at: Address | None = address
-    while at is not None and at not in seen:
-        yield at
-        seen.add(at)
-        above = tree.parent(at)
-        if above is None:
-            grown = tree.grew_from(at)
-            above = grown if grown is not None and grown.checkpoint_ns == at.checkpoint_ns else None
-        at = above
-
-
-def same_point(tree: CheckpointTree, address: Address, by: int) -> Address | None:
-    """The checkpoint as many steps from the root on the next branch of the same namespace; its end where it is shorter."""
-    leaves = list(tree.leaves(address.checkpoint_ns))
-    if len(leaves) < 2:
-        return None
-    leaf = leaf_below(tree, address)
-    at = leaves.index(leaf) if leaf in leaves else 0
-    depth = len(tree.branch(address)) - 1
-    for offset in range(1, len(leaves)):
-        branch = tree.branch(leaves[(at + by * offset) % len(leaves)])
-        target = branch[min(depth, len(branch) - 1)]
-        if target != address:
-            return target
-    return leaves[(at + by) % len(leaves)]
 
 
 def origin_of(tree: CheckpointTree | None, address: Address) -> Address | None:

@@ -9,8 +9,9 @@ from textual.binding import Binding, BindingType
 from textual.widget import Widget
 from textual.worker import get_current_worker
 
+from studio.history.walk import neighbour_branch
 from studio.model import Address
-from studio.tui import draw, moves
+from studio.tui import draw
 from studio.tui.lines import LineView
 from studio.tui.messages import JumpTo, PathChosen
 from studio.tui.place import Place
@@ -94,7 +95,7 @@ class Moving(Place):
 
     @work(thread=True, exclusive=True, group="branch", exit_on_error=False)
     def find_branch(self, tree: CheckpointTree, address: Address, by: int) -> None:
-        target = moves.same_point(tree, address, by)
+        target = neighbour_branch(tree, address, by)
         if target is not None and not get_current_worker().is_cancelled:
             self.app.call_from_thread(self.go, target)
 

@@ -250,8 +250,10 @@ class Desk:
         path = self.selected_path
         if path is None or self.place.tab == "branches":
             return None
-        value, exists = self.value_at(path)
-        return why_view.why(self.session, self.tree, self.place, path, value, exists)
+        try:
+            return why_view.why(self.session, self.place, path)
+        except StudioError as error:
+            return why_view.failed(self.place, path, error)
 
     def _copies(self) -> tuple[tuple[str, str], ...]:
         path = self.selected_path

@@ -7,9 +7,10 @@ from itertools import islice
 from typing import TYPE_CHECKING
 
 from studio.errors import StudioError
+from studio.history.walk import upward
 from studio.model import Address, Value
 from studio.render import gate, preview, secrets
-from studio.tui import draw, moves
+from studio.tui import draw
 from studio.tui.lines import BLANK, Line
 from studio.tui.point import Point, row_of
 
@@ -67,7 +68,7 @@ def _key(channel: str, index: int, item: Value) -> tuple[str, str]:
 
 def _origins(point: Point, tree: CheckpointTree, session: Session, channels: Sequence[str]) -> dict[tuple[str, str], Address]:
     """Where each message was first seen on this branch, for branches short enough to walk."""
-    branch = list(islice(moves.upward(tree, point.address), WALK + 1))[::-1]
+    branch = list(islice(upward(tree, point.address), WALK + 1))[::-1]
     if len(branch) > WALK:
         return {}
     seen: dict[tuple[str, str], Address] = {}

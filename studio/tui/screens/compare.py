@@ -15,8 +15,9 @@ from textual.message import Message
 from textual.screen import ModalScreen
 
 from studio.errors import StudioError
+from studio.history.walk import last_of
 from studio.model import Address, Change, Value
-from studio.tui import draw, lanes, moves
+from studio.tui import draw, lanes
 from studio.tui.keys import KeyLine
 from studio.tui.lines import BLANK, Line, LineView
 from studio.tui.messages import Failed, JumpTo, PathChosen, PathSelected
@@ -125,7 +126,7 @@ class CompareScreen(ModalScreen[Address | None]):
 def compared(session: Session, origin: Address, head: Address) -> Compared:
     """Read both branches. Raises StudioError when a checkpoint is gone."""
     old_tree, new_tree = session.tree(origin.thread_id), session.tree(head.thread_id)
-    old_head = moves.leaf_below(old_tree, origin)
+    old_head = last_of(old_tree, origin)
     if old_head == head:
         old_head = origin
     old = old_tree.branch(old_head)
