@@ -6,6 +6,8 @@ about is `studio.history.growth`.
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from studio.errors import RefError
 from studio.history.growth import Facts, Growth, Key, Node
 from studio.history.refs import resolve
@@ -37,15 +39,21 @@ class CheckpointTree(Growth):
     @property
     def branch_count(self) -> int:
         """Leaves of the root namespace."""
-        return sum(1 for key, node in self._nodes.items() if not key[0] and not node.children)
+        with self.lock:
+            return sum(1 for key, node in self._nodes.items() if not key[0] and not node.children)
 
     @property
     def namespaces(self) -> tuple[str, ...]:
-        return tuple(sorted({key[0] for key in self._nodes}))
+        with self.lock:
+            return tuple(sorted({key[0] for key in self._nodes}))
 
     @property
     def problems(self) -> list[Problem]:
         """Loops and orphans, each with its place."""
+        with self.lock:
+            return self._problems()
+
+    def _problems(self) -> list[Problem]:
         out = [
             Problem(
                 "orphan-parent", f"{self.thread_id} #{self._nodes[key].number}", f"its parent {parent[1]} is not in this file"
@@ -120,10 +128,12 @@ class CheckpointTree(Growth):
 
     def leaves(self, ns: str = "") -> tuple[Address, ...]:
         """Rows of a namespace without children, in display order."""
-        return tuple(self._address(key) for key in self._order if key[0] == ns and not self._nodes[key].children)
+        with self.lock:
+            return tuple(self._address(key) for key in self._order if key[0] == ns and not self._nodes[key].children)
 
     def roots(self, ns: str = "") -> tuple[Address, ...]:
-        tops = (key for key in self._order if key[0] == ns and self._nodes[key].parent is None)
+        with self.lock:
+            tops = [key for key in self._order if key[0] == ns and self._nodes[key].parent is None]
         return tuple(self._address(key) for key in tops if key not in self.facts.origins)
 
     def number(self, address: Address) -> str:
@@ -135,12 +145,21 @@ class CheckpointTree(Growth):
 
     def rows(self, start: int = 0, stop: int | None = None) -> list[Row]:
         """Rows start..stop-1 in display order. Only leaves among them cost a look at a state."""
-        stop = len(self._order) if stop is None else min(stop, len(self._order))
-        start = max(0, start)
-        if start >= stop:
-            return []
-        passing = self._lanes.passing(start, stop)
-        return [self._row(self._order[i], tuple(sorted(passing[i - start]))) for i in range(start, stop)]
+        with self.lock:
+            stop = len(self._order) if stop is None else min(stop, len(self._order))
+            start = max(0, start)
+            if start >= stop:
+                return []
+            passing = self._lanes.passing(start, stop)
+            rows = [self._row(self._order[i], tuple(sorted(passing[i - start]))) for i in range(start, stop)]
+        return [self._looked_at(row) if row.is_leaf else row for row in rows]
+
+    def _looked_at(self, row: Row) -> Row:
+        """A leaf with its live status, read outside the lock."""
+        if self._look is None:
+            return row
+        status, following = self._look(row.checkpoint.address)
+        return replace(row, status=status, next=following)
 
     def _row(self, key: Key, passing: tuple[int, ...]) -> Row:
         node, facts = self._nodes[key], self.facts
@@ -154,8 +173,6 @@ class CheckpointTree(Growth):
         if node.children:
             status = "answered" if key in facts.asked else "ran"
             following = tuple(run.name for run in ran_from) or None
-        elif self._look is not None:
-            status, following = self._look(header.address)
         else:
             status, following = None, None
         origin = facts.origins.get(key)
@@ -185,8 +202,12 @@ class CheckpointTree(Growth):
         )
 
     def _made_by(self, parent: Node, by_update: bool) -> tuple[NodeRun, ...]:
-        """Tasks that ran from the parent; for an update, the one it stored its writes under, if it is the only update."""
-        runs, updates = self.facts.ran.get(parent.key, ()), self.facts.update_tasks
+        """Tasks that ran from the parent; for an update, the one it stored its writes under, if it is the only update.
+
+        By name, since the order in which parallel tasks were stored differs from run to run.
+        """
+        updates = self.facts.update_tasks
+        runs = tuple(sorted(self.facts.ran.get(parent.key, ()), key=lambda run: run.name or ""))
         if not by_update:
             ran = tuple(run for run in runs if run.task_id not in updates)
             return ran or runs
@@ -218,7 +239,8 @@ class CheckpointTree(Growth):
 
     def keys(self, ns: str | None = None) -> list[Key]:
         """(namespace, id) of every row in display order, or of one namespace."""
-        return [key for key in self._order if ns is None or key[0] == ns]
+        with self.lock:
+            return [key for key in self._order if ns is None or key[0] == ns]
 
     def by_number(self, number: str) -> Key | None:
         return self._by_number.get(number)

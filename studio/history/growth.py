@@ -7,6 +7,7 @@ given at first sight in topological order and never change. Nothing here recurse
 from __future__ import annotations
 
 import heapq
+import threading
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from operator import attrgetter
@@ -82,6 +83,8 @@ class Growth:
     ) -> None:
         """`look` gives a leaf's live status; `parents_of` gives `metadata.parents` of a subgraph's checkpoint."""
         self.thread_id = thread_id
+        self.lock = threading.RLock()
+        """Held while the tree grows and while rows are read, since a watcher extends it beside the readers."""
         self.facts = Facts()
         self.head: Address | None = None
         self._look = look
@@ -99,15 +102,42 @@ class Growth:
 
     def extend(self, headers: Iterable[Checkpoint]) -> int:
         """Take in headers (known ones are ignored); returns how many were new. Call after `facts` were updated."""
-        fresh = []
-        for header in headers:
-            key = (header.address.checkpoint_ns, header.address.checkpoint_id)
-            if key not in self._nodes:
-                node = Node(header, key, _age(header))
-                self._nodes[key] = node
-                fresh.append(node)
-        if not fresh:
-            return 0
+        with self.lock:
+            fresh = []
+            for header in headers:
+                key = self._key(header.address)
+                if key not in self._nodes:
+                    node = Node(header, key, _age(header))
+                    self._nodes[key] = node
+                    fresh.append(node)
+            if fresh and not self._goes_on(fresh):
+                self._take_in(fresh)
+            self._find_head(fresh)
+            return len(fresh)
+
+    def _goes_on(self, fresh: Sequence[Node]) -> bool:
+        """Rows of the root that only go on where the tree ends, the rule in a long thread: one pass. False: nothing was done."""
+        nodes, origins, last = self._nodes, self.facts.origins, (-1, "", "", "")
+        if self._counters["scratch"]:
+            return False
+        for node in fresh:
+            if node.key[0] or node.checkpoint.origin != "base" or node.key in origins or node.key in self._waiting:
+                return False
+            above = nodes.get(("", node.checkpoint.parent_checkpoint_id or ""))
+            if node.age <= last or (above is not None and above.index < 0 and above.age >= node.age):
+                return False
+            last = node.age
+        in_lanes = True
+        for node in fresh:
+            self._link(node)
+            node.drawn_from = node.parent
+            self._give_number(node)
+            in_lanes = in_lanes and self._append(node)
+        if not in_lanes:
+            self._lay_out()
+        return True
+
+    def _take_in(self, fresh: Sequence[Node]) -> None:
         for node in fresh:
             self._link(node)
         relinked = any(node.key in self._waiting for node in fresh)
@@ -118,9 +148,7 @@ class Growth:
         self._break_loops(fresh, through_known=relinked)
         self._attach(fresh)
         self._number(fresh)
-        self._place(fresh, relinked)
-        self._find_head(fresh)
-        return len(fresh)
+        self._lay_out()
 
     def _link(self, node: Node) -> None:
         parent_id = node.checkpoint.parent_checkpoint_id
@@ -247,12 +275,8 @@ class Growth:
             self._counters["base"] += 1
         self._by_number[node.number] = node.key
 
-    def _place(self, fresh: Sequence[Node], relinked: bool) -> None:
-        """Display order: by number at the top level, each row followed by the subgraph rows that ran from it."""
-        in_order = sorted(fresh, key=lambda n: _number_key(n.number))
-        simple = not relinked and all(not n.key[0] and n.number.isdigit() for n in in_order)
-        if simple and not self._counters["scratch"] and all(self._append(n) for n in in_order):
-            return
+    def _lay_out(self) -> None:
+        """Display order: by number at the top level, each row followed by the subgraph rows that ran from it; then lanes."""
         tops = sorted((n for n in self._nodes.values() if not self._is_inner(n)), key=lambda n: _number_key(n.number))
         order: list[Key] = []
         for top in self._parents_first(tops):
@@ -320,14 +344,12 @@ class Growth:
 
     def _find_head(self, fresh: Sequence[Node]) -> None:
         """LangGraph resumes the largest id of the root namespace; scratch rows count only where the base has none."""
-        for node in fresh:
-            ns, checkpoint_id = node.key
-            if ns:
-                continue
-            held = self._nodes[self._key(self.head)] if self.head is not None else None
-            rank = (node.checkpoint.origin == "base", checkpoint_id)
-            if held is None or rank > (held.checkpoint.origin == "base", held.key[1]):
-                self.head = self._address(node.key)
+        ranks = [(node.checkpoint.origin == "base", node.key[1]) for node in fresh if not node.key[0]]
+        if self.head is not None:
+            held = self._nodes[self._key(self.head)]
+            ranks.append((held.checkpoint.origin == "base", held.key[1]))
+        if ranks:
+            self.head = Address(self.thread_id, "", max(ranks)[1])
 
     @staticmethod
     def _key(address: Address) -> Key:
