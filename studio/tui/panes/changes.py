@@ -260,7 +260,7 @@ def scheduled(state: State, tree: CheckpointTree) -> list[Line]:
         right = draw.own("next: ", "$faint") + draw.text(draw.names(following), "$quiet", 40)
     lines = [Line(draw.own("Scheduled from here", "bold"), 1, right=right)]
     if not state.tasks:
-        words = "Nothing: the thread ended here." if following == () else "What runs next cannot be known from this file."
+        words = "Nothing: the graph ended here." if following == () else "What runs next cannot be known from this file."
         return [*lines, Line(draw.own(words, "$quiet"), 2)]
     inner = inner_rows(tree, state.checkpoint.address)
     for task in state.tasks[:50]:

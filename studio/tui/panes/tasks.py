@@ -25,7 +25,7 @@ def build(point: Point, tree: CheckpointTree) -> tuple[Line, ...]:
     state = point.state
     if not state.tasks:
         words = (
-            "No task was scheduled: the thread ended here."
+            "No task was scheduled: the graph ended here."
             if state.next == ()
             else "The tasks of this checkpoint cannot be known from this file."
         )
