@@ -64,20 +64,22 @@ def _stored_parent(session: Session, state: State) -> Address | None:
 
 
 def _traced(session: Session, before: Address, after: Address, changes: Sequence[Change]) -> list[Change]:
-    """Authors for a diff over several supersteps: who last changed that channel on the way from `before` to `after`."""
+    """Authors for a diff over several supersteps: who last changed that channel on the way to `after`.
+
+    The way begins at `before`, or where the two branches part.
+    """
     unknown = (Author(None, None, "none"),)
-    branch = session.tree(after.thread_id).branch(after)
-    if before not in branch or len(branch) - branch.index(before) > STEPS_BACK:
+    tree = session.tree(after.thread_id)
+    branch, other = tree.branch(after), set(tree.branch(before))
+    shared = [index for index, address in enumerate(branch) if address in other]
+    if not shared or len(branch) - shared[-1] > STEPS_BACK:
         return [replace(change, authors=unknown) for change in changes]
     authors: dict[str, dict[Author, None]] = {}
     exact: dict[str, tuple[Author, ...]] = {}
-    previous: State = session.state(before)
-    for address in branch[branch.index(before) + 1 :]:
-        state = session.state(address)
-        for change in session.explainer.with_authors(previous, state, diff(previous.values, state.values)):
+    for address in branch[shared[-1] + 1 :]:
+        for change in compare(session, address, session.base_of(address)).changes:
             authors.setdefault(change.channel, {}).update(dict.fromkeys(change.authors))
             exact[change.path] = change.authors
-        previous = state
     return [
         replace(change, authors=exact.get(change.path) or tuple(authors.get(change.channel, ())) or unknown) for change in changes
     ]

@@ -91,7 +91,7 @@ def _tagged(trail: Trail, a: Any, b: Any) -> list[Any]:
         )
     if a.is_set:
         return _sets(trail, a.items, b.items)
-    if a.kind == "items" or (a.kind == "args" and a.code == 1):
+    if a.kind == "items":  # what was built from arguments (a date, a path) is one value to a reader
         return _lists(trail, list_of(a) or [], list_of(b) or [])
     if a.kind == "snapshot":
         return [((trail, "value"), a.payload, b.payload)]

@@ -30,10 +30,14 @@ class _Grown:
 class Forest:
     """Trees by thread id. Not thread-safe by itself: the session holds its lock."""
 
-    def __init__(self, overlay: Overlay, explainer: Explainer, state_of: Callable[[Address], State]) -> None:
+    def __init__(
+        self, overlay: Overlay, explainer: Explainer, state_of: Callable[[Address], State], read_origins: Callable[[], None]
+    ) -> None:
+        """`read_origins` calls `set_origins` with what is recorded now."""
         self._overlay = overlay
         self._explainer = explainer
         self._state_of = state_of
+        self._read_origins = read_origins
         self._grown: dict[str, _Grown] = {}
         self._origins: Mapping[Address, tuple[Address, str]] = {}
 
@@ -62,6 +66,8 @@ class Forest:
         if writes:
             grown.writes_cursor = max(cursor for cursor, _ in writes)
         fresh = [header for _, header in headers]
+        if any(header.origin == "scratch" or header.source == "fork" for header in fresh):
+            self._read_origins()  # after the rows: a fork that was just stored brings its origin with it
         if not len(grown.tree):
             self._explainer.note_headers(thread_id, fresh)
         tree, facts = grown.tree, grown.tree.facts

@@ -66,7 +66,7 @@ class Session:
         """What `--graph` and `--python` said when the location was opened; a request's own spec wins."""
         self.overlay = Overlay(store)
         self.explainer = Explainer(self.overlay)
-        self.forest = Forest(self.overlay, self.explainer, self.state)
+        self.forest = Forest(self.overlay, self.explainer, self.state, self._read_origins)
         self._given_scratch = scratch
         self._lock = threading.RLock()
         self._states: LRU[Address, State] = LRU(STATES_KEPT)
@@ -107,6 +107,10 @@ class Session:
         scratch = self.scratch
         if self.overlay.scratch is None and scratch.exists() and not scratch.is_store:
             self.overlay.set_scratch(open_store(scratch.path))
+        self._read_origins()
+
+    def _read_origins(self) -> None:
+        scratch = self.scratch
         self.forest.set_origins(scratch.origins() if scratch.exists() or os.path.exists(scratch.notes_path) else {})
 
     def close(self) -> None:
@@ -225,10 +229,11 @@ class Session:
             token = self.overlay.token()
             if token == self._token:
                 return False
-            first, self._token = self._token is None, token
+            first = self._token is None
             self.explainer.forget()
             self._states.clear()
             self.forest.refresh()
+            self._token = token  # only now: a look that failed half-way is done again
         if not first:
             self.notify("tree")
         return not first

@@ -65,6 +65,11 @@ class CheckpointTree(Growth):
         if self._loops:
             numbers = ", ".join(f"#{self._nodes[key].number}" for key in sorted(self._loops, key=lambda k: self._nodes[k].index))
             out.append(Problem("parent-loop", self.thread_id, f"parent links form a loop: {numbers}"))
+        blank = [
+            f"#{node.number}" for node in self._nodes.values() if node.checkpoint.step is None and not node.checkpoint.source
+        ]
+        if blank:
+            out.append(Problem("no-metadata", self.thread_id, f"step and source cannot be read: {', '.join(blank[:8])}"))
         skewed = [f"#{node.number}" for node in self._nodes.values() if self._is_skewed(node)]
         if skewed:
             out.append(Problem("clock-step", self.thread_id, f"older than its parent by its own time: {', '.join(skewed[:8])}"))

@@ -33,19 +33,21 @@ def run(options: Namespace, out: Out) -> int:
                 f"This adds rows to {line(session.location)} itself.",
                 f"--in-place writes into {session.location} itself",
             )
-        result = session.fork(
-            ForkRequest(
-                address,
-                patch,
-                options.goto,
-                options.as_node,
-                update,
-                is_update,
-                options.new_thread,
-                options.in_place,
-                trust_types=options.trust_types,
-            )
+        request = ForkRequest(
+            address,
+            patch,
+            options.goto,
+            options.as_node,
+            update,
+            is_update,
+            options.new_thread,
+            options.in_place,
+            trust_types=options.trust_types,
         )
+        if patch and not out.as_json:
+            for warning in session.preview(request).warnings:
+                out.note(out.paint(f"! {line(warning if out.show_secrets else secrets.mask_text(warning), 400)}", "yellow"))
+        result = session.fork(request)
         if out.as_json:
             out.document(Documents(out.show_secrets).fork(result))
         else:

@@ -7,12 +7,14 @@ included. A file without writes is read by the messages of its newest states.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from itertools import islice
 from typing import TYPE_CHECKING
 
 from studio import value as codec
 from studio.codec.inert import MapValue
 from studio.codec.objects import Tagged
 from studio.errors import RefError
+from studio.history.walk import upward
 from studio.model import Address, Value
 from studio.render import preview
 from studio.render.gate import line
@@ -23,6 +25,7 @@ if TYPE_CHECKING:
 
 _CHECKPOINTS = 3_000
 _CHUNK = 64
+_FORKS = 32
 _LEAVES = 4
 _DEPTH = 4
 _SHOWN = 20
@@ -49,14 +52,12 @@ class _Seen:
 
 
 def past_tool_calls(session: Session, address: Address) -> tuple[str, ...]:
-    """Tool calls that were executed after this checkpoint (for a fork: after its origin too), in words."""
+    """Tool calls that were executed after this checkpoint (on a fork: after its origin too), in words."""
     tree = session.tree(address.thread_id)
     before, after = _Seen(), _Seen()
     for stored in session.state(address).values.values():
         before.look(stored)
-    starts = [address]
-    while (origin := tree.origin(starts[-1])) is not None and origin not in starts and origin in tree:
-        starts.append(origin)
+    starts = _starts(tree, address)
     followers = _followers(tree, starts)
     for start in range(0, len(followers), _CHUNK):
         for rows in session.overlay.writes(followers[start : start + _CHUNK]).values():
@@ -69,6 +70,17 @@ def past_tool_calls(session: Session, address: Address) -> tuple[str, ...]:
     executed = [(ident, name) for ident, name in after.results.items() if ident not in before.results]
     words = [_in_words(ident, name, calls.get(ident)) for ident, name in executed]
     return (*words[:_SHOWN], f"and {len(words) - _SHOWN} more tool calls") if len(words) > _SHOWN else tuple(words)
+
+
+def _starts(tree: CheckpointTree, address: Address) -> list[Address]:
+    """The checkpoint, and where each fork on the way to it was made: what ran there after that may run again here."""
+    starts = [address]
+    for start in starts:  # grows while it is read
+        for above in islice(upward(tree, start), _CHECKPOINTS):
+            origin = tree.origin(above)
+            if origin is not None and origin not in starts and len(starts) < _FORKS:
+                starts.append(origin)
+    return starts
 
 
 def _followers(tree: CheckpointTree, starts: Iterable[Address]) -> list[Address]:

@@ -85,7 +85,9 @@ class Queries:
 
     def _created_at(self, address: Address) -> str | None:
         row = self._at(self._table, f"substr(checkpoint, 1, {HEAD_BYTES})", address).fetchone()
-        return created_at(rows.bytes_of(row[0]), address.checkpoint_id)
+        return created_at(
+            rows.bytes_of(row[0]) if row is not None else b"", address.checkpoint_id
+        )  # an index may promise too much
 
     def checkpoints(self, thread_id: str, after: int) -> list[tuple[int, Checkpoint]]:
         def by_query() -> list[tuple[int, Checkpoint]]:

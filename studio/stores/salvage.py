@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import sqlite3
 from collections.abc import Iterable, Iterator
+from itertools import islice
 from dataclasses import dataclass, field
 
 from studio.stores.layout import Table
@@ -15,6 +16,8 @@ from studio.stores.rows import text_of
 
 PROBE_BEYOND = 1000
 """How many row numbers are tried after the last one that is known to have existed."""
+PROBE_MOST = 50_000
+"""How many row numbers are tried one by one in a table; a damaged row number may be anything up to 2^63."""
 FIRST = -(1 << 63)
 
 Key = tuple[str, str, str]
@@ -60,6 +63,8 @@ def salvage(connection: sqlite3.Connection, table: Table) -> Salvaged:
     last = max([*indexed, *backward], default=0)
     result = Salvaged()
     failed: list[int] = []
+    known = sorted({*indexed, *backward})
+    budget = PROBE_MOST
     position: int | None = FIRST
     while position is not None:
         forward = f"{select} NOT INDEXED WHERE rowid > ? ORDER BY rowid"
@@ -69,7 +74,14 @@ def salvage(connection: sqlite3.Connection, table: Table) -> Salvaged:
         if not _fails(connection, forward, position):
             break
         result.whole = index_whole
-        position = _probe(connection, f"{select} NOT INDEXED WHERE rowid = ?", max(position + 1, 1), last, result, failed)
+        start, stop = max(position + 1, 1), max(last, position + 1, 1) + PROBE_BEYOND
+        tries = [
+            *range(start, min(stop, start + budget)),
+            *islice((rowid for rowid in known if rowid >= start + budget), PROBE_MOST),
+        ]
+        position = _probe(connection, f"{select} NOT INDEXED WHERE rowid = ?", tries, last, result, failed)
+        budget -= (position if position is not None else start) - start if budget else 0
+        budget = max(budget, PROBE_BEYOND)
     result.keys.update(backward)
     lost = set(indexed) if index_whole else {*indexed, *failed}
     result.lost = sorted(lost - result.keys.keys())
@@ -101,9 +113,11 @@ def _by_index(connection: sqlite3.Connection, table: Table, select: str) -> tupl
     return found, False
 
 
-def _probe(connection: sqlite3.Connection, query: str, start: int, last: int, result: Salvaged, failed: list[int]) -> int | None:
+def _probe(
+    connection: sqlite3.Connection, query: str, tries: Iterable[int], last: int, result: Salvaged, failed: list[int]
+) -> int | None:
     """Try row after row; the first one that can be read again, or None."""
-    for rowid in range(start, max(last, start) + PROBE_BEYOND):
+    for rowid in tries:
         try:
             row = connection.execute(query, (rowid,)).fetchone()
         except sqlite3.DatabaseError:
