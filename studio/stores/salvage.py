@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import sqlite3
 from collections.abc import Iterable, Iterator
-from itertools import islice
 from dataclasses import dataclass, field
+from itertools import islice
 
 from studio.stores.layout import Table
 from studio.stores.rows import text_of
