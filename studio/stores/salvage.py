@@ -10,12 +10,15 @@ import sqlite3
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from itertools import islice
+from time import monotonic
 
 from studio.stores.layout import Table
 from studio.stores.rows import text_of
 
 PROBE_BEYOND = 1000
 """How many row numbers are tried after the last one that is known to have existed."""
+SECONDS = 3.0
+"""How long a damaged table is walked row by row; what was found until then is shown."""
 PROBE_MOST = 50_000
 """How many row numbers are tried one by one in a table; a damaged row number may be anything up to 2^63."""
 FIRST = -(1 << 63)
@@ -64,7 +67,7 @@ def salvage(connection: sqlite3.Connection, table: Table) -> Salvaged:
     result = Salvaged()
     failed: list[int] = []
     known = sorted({*indexed, *backward})
-    budget = PROBE_MOST
+    budget, until = PROBE_MOST, monotonic() + SECONDS
     position: int | None = FIRST
     while position is not None:
         forward = f"{select} NOT INDEXED WHERE rowid > ? ORDER BY rowid"
@@ -79,7 +82,7 @@ def salvage(connection: sqlite3.Connection, table: Table) -> Salvaged:
             *range(start, min(stop, start + budget)),
             *islice((rowid for rowid in known if rowid >= start + budget), PROBE_MOST),
         ]
-        position = _probe(connection, f"{select} NOT INDEXED WHERE rowid = ?", tries, last, result, failed)
+        position = _probe(connection, f"{select} NOT INDEXED WHERE rowid = ?", tries, last, result, failed, until)
         budget -= (position if position is not None else start) - start if budget else 0
         budget = max(budget, PROBE_BEYOND)
     result.keys.update(backward)
@@ -114,10 +117,12 @@ def _by_index(connection: sqlite3.Connection, table: Table, select: str) -> tupl
 
 
 def _probe(
-    connection: sqlite3.Connection, query: str, tries: Iterable[int], last: int, result: Salvaged, failed: list[int]
+    connection: sqlite3.Connection, query: str, tries: Iterable[int], last: int, result: Salvaged, failed: list[int], until: float
 ) -> int | None:
     """Try row after row; the first one that can be read again, or None."""
     for rowid in tries:
+        if monotonic() > until:
+            return None
         try:
             row = connection.execute(query, (rowid,)).fetchone()
         except sqlite3.DatabaseError:
