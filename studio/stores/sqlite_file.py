@@ -237,7 +237,10 @@ class SqliteFile:
 
     def _has_commit(self, wal: Stamp) -> bool | None:
         if self._commit is None or self._commit[0] != wal:
-            self._commit = (wal, has_commit(self.path + "-wal"))
+            try:
+                self._commit = (wal, has_commit(self.path + "-wal"))
+            except FileNotFoundError:
+                return False  # its writer has just ended and removed it: the token has moved, and the look is done again
         return self._commit[1]
 
 

@@ -175,6 +175,7 @@ def test_the_wrong_refund_is_repaired_in_the_browser_alone(at_refund: Visit, sup
     page.wait_for_selector(".sides")
     page.fill("#run .answer-form textarea", "yes")
     page.wait_for_selector("#run .answer-form [name=planned]", state="attached")
+    page.check("#run .answer-form input[name=agree]")  # the old branch paid after this question: paying again needs a tick
     page.click("#run .answer-form button:has-text('Answer and run')")
     page.wait_for_selector("#run .status.ok", timeout=40_000)
     page.wait_for_selector(".sides .cell:has-text('PAY-4711-4990') >> nth=0")
