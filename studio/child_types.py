@@ -36,7 +36,24 @@ SAFE = read_safe_list(os.path.join(os.path.dirname(os.path.abspath(__file__)), "
 
 _BUILDING_CODES = (0, 1, 2, 3, 4, 5)
 """Ext codes whose payload begins with the module and the name that the loader would import and call."""
+_METHOD_CODE = 3
+"""`[module, name, argument, method]`: the loader calls `method` of the class with the argument."""
 _SNAPSHOT_CODE = 7
+_UNREADABLE = "(a name that cannot be read)"
+_SAFE_METHODS = {
+    "datetime.datetime": {"fromisoformat"},
+    "datetime.date": {"fromisoformat"},
+    "datetime.time": {"fromisoformat"},
+}
+_BUILDING_METHODS = {"construct", "model_construct"}
+"""How older JSON rows build pydantic models: no more than the constructor does."""
+
+
+def called_name(name: str, method: object) -> str:
+    """What loading would call: the type itself, or `type.method` where a stored value asks for a method that may do harm."""
+    if method is None or (isinstance(method, str) and (method in _SAFE_METHODS.get(name, ()) or method in _BUILDING_METHODS)):
+        return name
+    return "{}.{}".format(name, method) if isinstance(method, str) else _UNREADABLE
 
 
 class BlockedTypes(Exception):
@@ -55,9 +72,10 @@ def names_in_msgpack(data: bytes) -> set[str]:
         if code in _BUILDING_CODES:
             parts = unpack(payload)
             if isinstance(parts, list) and len(parts) > 1 and isinstance(parts[0], str) and isinstance(parts[1], str):
-                found.add(parts[0] + "." + parts[1])
+                method = parts[3] if code == _METHOD_CODE and len(parts) > 3 else None
+                found.add(called_name(parts[0] + "." + parts[1], method))
             else:
-                found.add("(a name that cannot be read)")  # a map with the keys 0 and 1 would pass for an array in the loader
+                found.add(_UNREADABLE)  # a map with the keys 0 and 1 would pass for an array in the loader
         elif code == _SNAPSHOT_CODE:
             unpack(payload)
 
@@ -83,10 +101,16 @@ def names_in_json(data: bytes | str) -> set[str]:
     def pairs(items: list[tuple[str, Any]]) -> dict[str, Any]:
         node = dict(items)
         ident = node.get("id")
-        if node.get("type") == "constructor" and isinstance(ident, list) and ident:
-            kind = node.get("lc")
-            if kind == 2 or (kind == 1 and not _is_langchain_class(ident)):
-                found.add(".".join(map(str, ident)))
+        kind = node.get("lc")
+        if node.get("type") == "constructor" and kind in (1, 2) and ident is not None:
+            if not isinstance(ident, list) or not ident or not all(isinstance(part, str) for part in ident):
+                found.add(_UNREADABLE)  # the loader unpacks whatever stands here, the keys of a map too
+            elif kind == 2:
+                methods = node.get("method")
+                for method in methods if isinstance(methods, list) else [methods]:
+                    found.add(called_name(".".join(ident), method))
+            elif not _is_langchain_class(ident):
+                found.add(".".join(ident))
         return node
 
     json.loads(data, object_pairs_hook=pairs)

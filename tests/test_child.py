@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import importlib.util
 import json
 import sqlite3
 import subprocess
@@ -16,6 +17,7 @@ import pytest
 from langgraph.checkpoint.serde._msgpack import SAFE_MSGPACK_TYPES
 
 from studio import runner
+from studio import value as codec
 from studio.errors import RunError
 from studio.model import GraphSpec
 from studio.runner import Child
@@ -23,6 +25,16 @@ from studio.running import typeuse
 from studio.running.graphs import find_graph
 from tests.factories import saver_at
 from tests.run_project import canary, make_project, poison, ran, record, spec
+
+
+def child_types() -> Any:
+    """The child's own module, loaded by path as the child does."""
+    path = Path(runner.__file__).with_name("child_types.py")
+    found = importlib.util.spec_from_file_location("child_types_of_the_test", path)
+    assert found is not None and found.loader is not None
+    module = importlib.util.module_from_spec(found)
+    found.loader.exec_module(module)
+    return module
 
 
 @pytest.fixture
@@ -247,6 +259,44 @@ class TestTheGate:
         end, _ = perform(project, database, "graph")
         assert end["error"]["kind"] == "types"
         assert not target.exists()
+
+    def test_a_method_that_a_stored_value_asks_for_is_blocked_even_on_a_safe_type(self, project: Path, database: Path) -> None:
+        victim = project / "victim.txt"
+        victim.write_text("keep")
+        evil = ormsgpack.Ext(3, ormsgpack.packb(["pathlib", "Path", str(victim), "unlink"]))
+        poison(database, start(project, database, "graph", interrupt_before=["second"])["head"], evil)
+        end, _ = perform(project, database, "graph")
+        assert end["error"]["types"] == ["pathlib.Path.unlink"]
+        assert victim.read_text() == "keep"
+
+    @pytest.mark.parametrize(
+        ("envelope", "name"),
+        [
+            ({"id": {"os": 1, "system": 2}, "args": ["true"]}, typeuse.UNREADABLE),
+            ({"id": "os", "args": []}, typeuse.UNREADABLE),
+            ({"id": ["pathlib", "Path"], "method": "write_text", "args": ["a", "b"]}, "pathlib.Path.write_text"),
+            ({"id": ["pathlib", "Path"], "method": [None, "unlink"], "args": ["a"]}, "pathlib.Path.unlink"),
+        ],
+    )
+    def test_a_json_envelope_in_an_odd_form_is_named_by_gate_and_plan(self, envelope: dict[str, Any], name: str) -> None:
+        data = json.dumps({"x": [{"lc": 2, "type": "constructor", **envelope}]}).encode()
+        assert name in child_types().names_in_json(data)
+        assert name in set(typeuse.names_in(codec.decode("json", data)))
+
+    def test_times_as_every_release_stores_them_need_no_trust(self) -> None:
+        packed = ormsgpack.packb(
+            ormsgpack.Ext(3, ormsgpack.packb(["datetime", "datetime", "2026-03-14T14:02:09", "fromisoformat"]))
+        )
+        envelope = {
+            "lc": 2,
+            "type": "constructor",
+            "id": ["datetime", "datetime"],
+            "method": "fromisoformat",
+            "args": ["2026-03-14"],
+        }
+        names = child_types().names_in_msgpack(packed) | child_types().names_in_json(json.dumps(envelope))
+        assert names == {"datetime.datetime"} <= typeuse.SAFE
+        assert set(typeuse.names_in(codec.decode("msgpack", packed))) == names
 
     def test_types_of_the_schema_keep_their_class(self, project: Path, database: Path) -> None:
         start(project, database, "graph", interrupt_before=["second"])

@@ -16,6 +16,8 @@ from studio.codec.objects import Tagged
 from studio.model import RawCheckpoint, TypeUse, Value, WriteRow
 
 _BUILDING = (0, 1, 2, 3, 4, 5, "lc1", "lc2")
+_BUILDING_METHODS = ("construct", "model_construct")
+_WITH_FROMISOFORMAT = ("datetime.datetime", "datetime.date", "datetime.time")
 UNREADABLE = "(a name that cannot be read)"
 
 
@@ -83,15 +85,32 @@ def names_in(stored: Value) -> Iterator[str]:
         if isinstance(item, Tagged):
             payload = item.payload
             if item.code in _BUILDING:
-                yield _name(item)
+                yield from _names(item)
             stack.append(payload)
         elif isinstance(item, dict):
+            if item.get("type") == "constructor" and item.get("lc") in (1, 2) and item.get("id") is not None:
+                yield UNREADABLE  # an envelope that our decoder does not take for one, but a loader may
             stack.extend(item.values())
         elif isinstance(item, (list, tuple)):
             stack.extend(item)
         elif isinstance(item, MapValue):
             for pair in item.pairs:
                 stack.extend(pair)
+
+
+def _names(item: Tagged) -> Iterator[str]:
+    """The type's name, with the method where loading would call one that is not harmless (as `child_types.called_name`)."""
+    name, payload = _name(item), item.payload
+    methods: object = None
+    if item.code == 3 and isinstance(payload, list) and len(payload) > 3:
+        methods = payload[3]
+    elif item.code == "lc2" and isinstance(payload, dict):
+        methods = payload.get("method")
+    for method in methods if isinstance(methods, list) else [methods]:
+        if method is None or method in _BUILDING_METHODS or (method == "fromisoformat" and name in _WITH_FROMISOFORMAT):
+            yield name
+        else:
+            yield f"{name}.{method}" if isinstance(method, str) else UNREADABLE
 
 
 def _name(item: Tagged) -> str:

@@ -29,7 +29,7 @@ for number in range(int(sys.argv[3])):
     connection.execute("COMMIT")
     if sys.argv[2] == "wal" and number % 40 == 39:
         assert connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()[0] == 0, "a reader holds the log"
-    time.sleep(0.004)
+    time.sleep(0.03)
 connection.close()
 print("fine", flush=True)
 """
