@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import tempfile
 from pathlib import Path
 
 import pytest
@@ -23,8 +24,10 @@ def shop(shop_template: Path, tmp_path: Path) -> Path:
 
 
 @pytest.fixture(autouse=True)
-def own_data_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Scratch files and notes of a test stay in its own folder."""
+def own_data_folder(tmp_path: Path, tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Scratch files and notes of a test stay in its own folders, and so does what it keeps for a moment."""
     monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path / "data"))
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
+    monkeypatch.delenv("STUDIO_DATA_DIR", raising=False)
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path_factory.mktemp("temporary")))
     monkeypatch.delenv("VIRTUAL_ENV", raising=False)

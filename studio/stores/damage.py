@@ -14,7 +14,7 @@ from studio.stores.salvage import Salvaged, ranges, salvage
 T = TypeVar("T")
 
 
-Saved = tuple[dict[tuple[str, str], Problem], dict[str, set[int]]]
+Saved = tuple[dict[tuple[str, str], Problem], dict[str, set[int]], dict[str, tuple[object, Salvaged]]]
 
 
 class Damage:
@@ -89,12 +89,11 @@ class Damage:
             self._problems[problem.kind, problem.where] = problem
 
     def saved(self) -> Saved:
-        return dict(self._problems), {table: set(found) for table, found in self._in_part.items()}
+        return dict(self._problems), {table: set(found) for table, found in self._in_part.items()}, dict(self._salvaged)
 
     def restore(self, saved: Saved) -> None:
-        """Forget what was reported since `saved`: by a look at a file that was changing under it."""
-        problems, in_part = saved
-        self._problems, self._in_part = dict(problems), {table: set(found) for table, found in in_part.items()}
+        """Forget what was found since `saved`: by a look at a file that was changing under it."""
+        self._problems, self._in_part, self._salvaged = saved
 
     def problems(self) -> list[Problem]:
         in_part = [

@@ -166,10 +166,7 @@ class SqliteStore:
 
         def attempt(connection: sqlite3.Connection) -> T:
             nonlocal saved
-            if saved is None:
-                saved = self._damage.saved()
-            else:
-                self._damage.restore(saved)
+            saved = self._damage.saved()
             self._held.token = self._file.token()
             try:
                 queries = Queries(connection, self._layout_now(connection), self._damage)
@@ -178,8 +175,14 @@ class SqliteStore:
             finally:
                 self._held.now = self._held.token = None
 
+        def undo() -> None:
+            nonlocal saved
+            if saved is not None:
+                self._damage.restore(saved)
+                saved = None
+
         try:
-            return self._file.look(attempt)
+            return self._file.look(attempt, undo)
         except sqlite3.DatabaseError as error:  # the schema itself, or what no way around it helps
             raise OpenError(f"{self.location} is damaged: {error}.", "Look for another copy of it.", "damaged") from error
 

@@ -94,9 +94,9 @@ class SqliteFile:
         """What is wrong with the file as a whole."""
         return list(self._problems.values())
 
-    def look(self, read: Callable[[sqlite3.Connection], T]) -> T:
-        """Run `read` on a consistent snapshot. It is called again when the file moved under it, so it must not keep anything
-        from a call that did not return. `sqlite3.DatabaseError` passes through when the file itself is damaged.
+    def look(self, read: Callable[[sqlite3.Connection], T], undo: Callable[[], None] = lambda: None) -> T:
+        """Run `read` on a consistent snapshot. It is called again when the file moved under it: then `undo` is called first, in
+        the same turn, to take back what `read` noted. `sqlite3.DatabaseError` passes through when the file itself is damaged.
 
         Raises OpenError when the file is gone or cannot be read.
         """
@@ -123,6 +123,7 @@ class SqliteFile:
                     if how.guarded or self.token() == before:
                         return result
                     error = _Moved()
+                undo()
             time.sleep(0.01 * (attempt + 1))
         raise OpenError(
             f"{self.location} cannot be read now: {_words(error)}.", "Try again when the program that writes it is less busy."

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 import threading
@@ -10,6 +11,8 @@ from pathlib import Path
 import pytest
 
 from studio.stores import open_store, sqlite_file
+from studio.stores.salvage import Salvaged
+from studio.stores.sqlite import SqliteStore
 from tests.factories import folder_snapshot
 from tests.stores.writers import left_behind
 
@@ -83,3 +86,21 @@ def test_a_log_that_begins_with_a_huge_transaction_is_read(shop: Path) -> None:
     assert len(store.checkpoints("new")) == 1
     store.close()
     assert folder_snapshot(shop.parent) == before
+
+
+def test_damage_seen_while_the_file_moved_is_forgotten_in_the_same_turn(shop: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    store = open_store(str(shop))
+    assert isinstance(store, SqliteStore)
+    seen = []
+
+    def overtaken(queries: object) -> None:
+        if not seen:
+            store._damage.report("damaged", "table checkpoints", "half a page")
+            store._damage._salvaged["checkpoints"] = (store.token(), Salvaged())
+            os.utime(shop, ns=(1, 1))
+        seen.append(len(store._damage.problems()))
+
+    monkeypatch.setattr(sqlite_file.time, "sleep", lambda seconds: seen.append(len(store._damage.problems())))
+    store._look(overtaken)
+    assert seen == [1, 0, 0]  # reported, forgotten before anybody else could look, and not found again
+    assert not store._damage._salvaged

@@ -95,6 +95,8 @@ def visit(browser: Any, url: str, **options: Any) -> Iterator[Visit]:
         "addEventListener('securitypolicyviolation', (e) => console.error('policy', e.violatedDirective, e.blockedURI));"
     )
     page.goto(url)
+    if page.locator("#live").count() and options.get("java_script_enabled", True):
+        page.wait_for_selector(".live.on", state="attached")  # the scripts are up: from here on keys and clicks are theirs
     yield seen
     context.close()
     assert seen.said == []
