@@ -1,10 +1,12 @@
-"""The trees of one session: built when a thread is first looked at, extended when the file grows."""
+"""The trees of one session: built when a thread is first looked at, extended when the file grows, built anew when rows went."""
 
 from __future__ import annotations
 
-from collections import defaultdict
-from collections.abc import Callable, Mapping
+import hashlib
+from collections import OrderedDict, defaultdict
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
+from itertools import chain
 
 from studio.diff import diff
 from studio.errors import StudioError
@@ -15,8 +17,12 @@ from studio.overlay import Overlay
 from studio.tree import CheckpointTree
 from studio.value import decode, decode_metadata
 
+TREES_KEPT = 8
+"""Trees of the threads that were looked at last; a search goes through more, and they are built again when asked for."""
 COPIES_CHECKED = 200
 """Copies per thread whose origin is inferred from their blobs; a list never reads more."""
+_MOVED = object()
+"""A census that equals no other."""
 
 
 @dataclass(slots=True)
@@ -24,7 +30,14 @@ class _Grown:
     tree: CheckpointTree
     headers_cursor: int = 0
     writes_cursor: int = 0
-    rows: dict[Key, list[WriteRow]] = field(default_factory=lambda: defaultdict(list))
+    base_rows: int = 0
+    census: object = None
+    """What the store said about the rows that are in the tree: it says something else when one of them was deleted."""
+    rows: dict[Key, dict[tuple[str, int], WriteRow]] = field(default_factory=lambda: defaultdict(dict))
+
+    def start_again(self) -> None:
+        self.headers_cursor = self.writes_cursor = self.base_rows = 0
+        self.rows.clear()
 
 
 class Forest:
@@ -38,7 +51,7 @@ class Forest:
         self._explainer = explainer
         self._state_of = state_of
         self._read_origins = read_origins
-        self._grown: dict[str, _Grown] = {}
+        self._grown: OrderedDict[str, _Grown] = OrderedDict()
         self._origins: Mapping[Address, tuple[Address, str]] = {}
 
     def set_origins(self, origins: Mapping[Address, tuple[Address, str]]) -> None:
@@ -49,8 +62,11 @@ class Forest:
         grown = self._grown.get(thread_id)
         if grown is None:
             grown = _Grown(CheckpointTree(thread_id, self._look, self._parents))
-            self._grown[thread_id] = grown
             self._grow(thread_id, grown)
+            self._grown[thread_id] = grown
+            while len(self._grown) > TREES_KEPT:
+                self._grown.popitem(last=False)
+        self._grown.move_to_end(thread_id)
         return grown.tree
 
     def refresh(self) -> None:
@@ -59,36 +75,77 @@ class Forest:
             self._grow(thread_id, grown)
 
     def _grow(self, thread_id: str, grown: _Grown) -> None:
-        headers = self._overlay.checkpoints(thread_id, grown.headers_cursor)
+        tree = grown.tree
+        anew = grown.census is not None and self._overlay.census(thread_id, grown.headers_cursor) != grown.census
+        if anew:
+            grown.start_again()
+        fresh = self._read_headers(thread_id, grown)
         writes = self._overlay.write_headers(thread_id, grown.writes_cursor)
-        if headers:
-            grown.headers_cursor = max(cursor for cursor, _ in headers)
         if writes:
             grown.writes_cursor = max(cursor for cursor, _ in writes)
-        fresh = [header for _, header in headers]
         if any(header.origin == "scratch" or header.source == "fork" for header in fresh):
             self._read_origins()  # after the rows: a fork that was just stored brings its origin with it
-        if not len(grown.tree):
+        if anew or not len(tree):
             self._explainer.note_headers(thread_id, fresh)
-        tree, facts = grown.tree, grown.tree.facts
+        come = {(header.checkpoint_ns, header.checkpoint_id): header for header in fresh}
         touched: dict[Key, None] = {}
         for _, row in writes:
             key = (row.checkpoint_ns, row.checkpoint_id)
-            grown.rows[key].append(row)
+            grown.rows[key][row.task_id, row.idx] = row
             touched[key] = None
-        facts.note_writes(row for _, row in writes)
-        for fork, (origin, _) in self._origins.items():
-            if fork.thread_id == thread_id == origin.thread_id:
-                facts.origins[fork.checkpoint_ns, fork.checkpoint_id] = (origin.checkpoint_ns, origin.checkpoint_id)
-        self._infer_copies(thread_id, fresh, tree)
-        tree.extend(fresh)
-        if touched:
-            rows = [row for key in touched for row in grown.rows[key]]
-            known = [tree.header(address) for key in touched if (address := Address(thread_id, *key)) in tree]
-            facts.ran.update(self._explainer.node_runs(thread_id, known, rows))
-            facts.written.update(self._explainer.written_channels(rows))
-        for header in [h for h in fresh if h.address in self._origins][:COPIES_CHECKED]:
+        rows = [row for key in touched for row in grown.rows[key].values()]
+        there = [
+            come.get(key) or tree.header(address)
+            for key in touched
+            if key in come or (not anew and (address := Address(thread_id, *key)) in tree)
+        ]
+        ran = self._explainer.node_runs(thread_id, there, rows) if rows else {}
+        origins, elsewhere = self._origins_in(thread_id, come)
+        origins.update(self._infer_copies(fresh, [] if anew else tree.headers(), {*origins, *elsewhere}))
+        with tree.lock:
+            if anew:
+                tree.start_again(come)
+            tree.facts.note_writes(row for _, row in writes)
+            tree.facts.origins.update(origins)
+            tree.facts.elsewhere.update(elsewhere)
+            tree.facts.ran.update(ran)
+            tree.facts.written.update(self._explainer.written_channels(rows))
+            tree.extend(fresh)
+        named = [h for key, h in come.items() if key in origins and h.address in self._origins]
+        for header in named[:COPIES_CHECKED]:
             self._name_fork(tree, header.address)
+
+    def _read_headers(self, thread_id: str, grown: _Grown) -> list[Checkpoint]:
+        headers = self._overlay.checkpoints(thread_id, grown.headers_cursor)
+        if headers:
+            grown.headers_cursor = max(cursor for cursor, _ in headers)
+        grown.base_rows += sum(header.origin == "base" for _, header in headers)
+        census = self._overlay.census(thread_id, grown.headers_cursor)
+        # rows that were deleted between the two readings are noticed now, and the next look builds the tree anew
+        grown.census = census if census is None or census[0][0] == grown.base_rows else _MOVED
+        return [header for _, header in headers]
+
+    def _origins_in(self, thread_id: str, headers: Mapping[Key, Checkpoint]) -> tuple[dict[Key, Key], set[Key]]:
+        """(fork -> origin, forks whose origin is not what they were made from: gone, or stored anew with other contents)."""
+        recorded = {
+            fork: made_from
+            for fork, made_from in self._origins.items()
+            if fork.thread_id == thread_id and (fork.checkpoint_ns, fork.checkpoint_id) in headers
+        }
+        hashes = {
+            address: hashlib.sha256(raw.blob).hexdigest()
+            for address in {origin for origin, _ in recorded.values()}
+            if (raw := self._overlay.raw([address]).get(address)) is not None
+        }
+        origins: dict[Key, Key] = {}
+        elsewhere: set[Key] = set()
+        for fork, (origin, sha256) in recorded.items():
+            key = (fork.checkpoint_ns, fork.checkpoint_id)
+            if hashes.get(origin) != sha256:
+                elsewhere.add(key)
+            elif origin.thread_id == thread_id:
+                origins[key] = (origin.checkpoint_ns, origin.checkpoint_id)
+        return origins, elsewhere
 
     def _name_fork(self, tree: CheckpointTree, fork: Address) -> None:
         """A fork of ours is called by its change: `set /refund/amount`, `goto approve`; unchanged ones keep `copy of #4`."""
@@ -106,23 +163,22 @@ class Forest:
             paths = list(dict.fromkeys(change.path for change in changes))
             verb = "remove" if all(change.op == "remove" for change in changes) else "set"
             parts.append(f"{verb} {paths[0]}" + (f" +{len(paths) - 1}" if len(paths) > 1 else ""))
-            tree.facts.fork_channels[key] = tuple(dict.fromkeys(change.channel for change in changes))
         if after.next != before.next and after.next:
             parts.append("goto " + ", ".join(name or "?" for name in after.next))
-        if parts:
-            tree.facts.fork_labels[key] = ", ".join(parts)
+        with tree.lock:
+            if changes:
+                tree.facts.fork_channels[key] = tuple(dict.fromkeys(change.channel for change in changes))
+            if parts:
+                tree.facts.fork_labels[key] = ", ".join(parts)
 
-    def _infer_copies(self, thread_id: str, fresh: list[Checkpoint], tree: CheckpointTree) -> None:
+    def _infer_copies(self, fresh: list[Checkpoint], before: Iterable[Checkpoint], explained: set[Key]) -> dict[Key, Key]:
         """LangGraph's own `__copy__` does not record its origin: a sibling with equal channel versions is it (facts 3.1)."""
-        facts = tree.facts
-        forks = [h for h in fresh if h.source == "fork" and (h.checkpoint_ns, h.checkpoint_id) not in facts.origins]
+        forks = [h for h in fresh if h.source == "fork" and (h.checkpoint_ns, h.checkpoint_id) not in explained]
+        found: dict[Key, Key] = {}
         if not forks:
-            return
+            return found
         siblings: dict[tuple[str, str | None], list[Checkpoint]] = defaultdict(list)
-        for header in fresh:
-            siblings[header.checkpoint_ns, header.parent_checkpoint_id].append(header)
-        for address in (tree.address_at(index) for index in range(len(tree))):
-            header = tree.header(address)
+        for header in chain(before, fresh):
             siblings[header.checkpoint_ns, header.parent_checkpoint_id].append(header)
         for fork in forks[:COPIES_CHECKED]:
             beside = [h for h in siblings[fork.checkpoint_ns, fork.parent_checkpoint_id] if h.checkpoint_id < fork.checkpoint_id]
@@ -133,7 +189,8 @@ class Forest:
             mine = versions.get(fork.address)
             same = [h for h in beside if mine and versions.get(h.address) == mine]
             if same:
-                facts.origins[fork.checkpoint_ns, fork.checkpoint_id] = (same[0].checkpoint_ns, same[0].checkpoint_id)
+                found[fork.checkpoint_ns, fork.checkpoint_id] = (same[0].checkpoint_ns, same[0].checkpoint_id)
+        return found
 
     def _look(self, address: Address) -> tuple[Status | None, tuple[str | None, ...] | None]:
         try:

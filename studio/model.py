@@ -254,7 +254,6 @@ class Row:
     label: str = ""
     """What to call the row: the nodes that ran, `input`, `set /refund/amount`, `copy of #4`."""
     is_leaf: bool = False
-    marks: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

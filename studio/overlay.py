@@ -7,7 +7,7 @@ Scratch rows of `writes` under a base checkpoint are not shown: they belong to a
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import TypeVar
 
@@ -44,7 +44,6 @@ class Overlay:
         self.capabilities: frozenset[Capability] = base.capabilities
         self.layout = base.layout
         self._scratch = scratch
-        self._origins: Mapping[Address, Address] = {}
         self._lock = threading.Lock()
         self._base_keys: dict[str, tuple[object, Keys]] = {}
 
@@ -63,14 +62,6 @@ class Overlay:
             before, self._scratch = self._scratch, scratch
         if before is not None and before is not scratch:
             before.close()
-
-    def set_origins(self, origins: Mapping[Address, Address]) -> None:
-        """Which checkpoint each fork was made from, as the studio recorded it."""
-        self._origins = origins
-
-    def origin_of(self, address: Address) -> Address | None:
-        """What a fork was made from; None for other checkpoints and where it was not recorded."""
-        return self._origins.get(address)
 
     def together(self, work: Callable[[], T]) -> T:
         """Run `work`, short and repeatable, with all its reads on one snapshot of the base."""
@@ -120,6 +111,13 @@ class Overlay:
         reached = found[-1][0] >> _SHIFT if found else base_after
         found += [(reached << _SHIFT | cursor, header) for cursor, header in self._scratch_checkpoints(thread_id, scratch_after)]
         return found
+
+    def census(self, thread_id: str, upto: int) -> tuple[tuple[int, str | None], tuple[int, str | None]] | None:
+        """`Store.census` of the base and of the scratch file (none: as of an empty one); None where one of them cannot tell."""
+        scratch = self.scratch
+        base = self.base.census(thread_id, upto >> _SHIFT)
+        own = scratch.census(thread_id, upto & ((1 << _SHIFT) - 1)) if scratch is not None else (0, None)
+        return (base, own) if base is not None and own is not None else None
 
     def _scratch_checkpoints(self, thread_id: str, after: int) -> list[tuple[int, Checkpoint]]:
         scratch = self.scratch

@@ -166,10 +166,11 @@ class Session:
 
     def state(self, address: Address) -> State:
         """Everything about one checkpoint, decoded inertly. Raises RefError: not there."""
-        kept = self._states.get(address)
+        states = self._states  # a growth replaces them: what was read before it stays with the old ones
+        kept = states.get(address)
         if kept is None:
             kept = self.explainer.state(address)
-            self._states.put(address, kept)
+            states.put(address, kept)
         return kept
 
     def compare(self, after: Address, before: Address | None = None, *, origin: bool = False) -> Comparison:
@@ -231,7 +232,7 @@ class Session:
                 return False
             first = self._token is None
             self.explainer.forget()
-            self._states.clear()
+            self._states = LRU(STATES_KEPT)
             self.forest.refresh()
             self._token = token  # only now: a look that failed half-way is done again
         if not first:

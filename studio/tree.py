@@ -6,6 +6,7 @@ about is `studio.history.growth`.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import replace
 
 from studio.errors import RefError
@@ -62,6 +63,10 @@ class CheckpointTree(Growth):
             for key in keys
             if self._nodes[key].checkpoint.origin == "base"
         ]
+        if self.facts.elsewhere:
+            forks = sorted((node for key in self.facts.elsewhere if (node := self._nodes.get(key))), key=lambda node: node.index)
+            numbers = ", ".join(f"#{node.number}" for node in forks)
+            out.append(Problem("other-version", self.thread_id, f"forks of another version of this file: {numbers}"))
         if self._loops:
             numbers = ", ".join(f"#{self._nodes[key].number}" for key in sorted(self._loops, key=lambda k: self._nodes[k].index))
             out.append(Problem("parent-loop", self.thread_id, f"parent links form a loop: {numbers}"))
@@ -93,6 +98,12 @@ class CheckpointTree(Growth):
     def address_at(self, index: int) -> Address:
         return self._address(self._order[index])
 
+    def headers(self) -> Iterator[Checkpoint]:
+        """Of all rows, in display order."""
+        with self.lock:
+            order = list(self._order)
+        return (self._nodes[key].checkpoint for key in order)
+
     def parent(self, address: Address) -> Address | None:
         """By stored link, in the same namespace."""
         parent = self._node(address).parent
@@ -108,28 +119,33 @@ class CheckpointTree(Growth):
         return self._address(origin) if origin is not None and origin in self._nodes else None
 
     def children(self, address: Address) -> tuple[Address, ...]:
-        return tuple(self._address(key) for key in self._node(address).children)
+        with self.lock:
+            return tuple(self._address(key) for key in self._node(address).children)
 
     def forks(self, address: Address) -> tuple[Address, ...]:
         """Forks that were made from this checkpoint."""
         key = self._key(address)
-        return tuple(self._address(fork) for fork, origin in self.facts.origins.items() if origin == key and fork in self._nodes)
+        with self.lock:
+            made = [fork for fork, origin in self.facts.origins.items() if origin == key]
+            return tuple(self._address(fork) for fork in made if fork in self._nodes)
 
     def inner(self, address: Address) -> tuple[Address, ...]:
         """Rows of the subgraphs that ran from this checkpoint."""
-        return tuple(self._address(key) for key in self._node(address).inner)
+        with self.lock:
+            return tuple(self._address(key) for key in self._node(address).inner)
 
     def branch(self, address: Address) -> list[Address]:
         """From the root of its namespace to this checkpoint; a fork's branch goes through its origin's parents."""
-        out, node = [address], self._node(address)
-        while True:
-            above = node.parent
-            if above is None and node.drawn_from is not None and node.drawn_from[0] == node.key[0]:
-                above = node.drawn_from
-            if above is None:
-                return out[::-1]
-            out.append(self._address(above))
-            node = self._nodes[above]
+        with self.lock:
+            out, node = [address], self._node(address)
+            while True:
+                above = node.parent
+                if above is None and node.drawn_from is not None and node.drawn_from[0] == node.key[0]:
+                    above = node.drawn_from
+                if above is None:
+                    return out[::-1]
+                out.append(self._address(above))
+                node = self._nodes[above]
 
     def leaves(self, ns: str = "") -> tuple[Address, ...]:
         """Rows of a namespace without children, in display order."""
@@ -139,14 +155,16 @@ class CheckpointTree(Growth):
     def roots(self, ns: str = "") -> tuple[Address, ...]:
         with self.lock:
             tops = [key for key in self._order if key[0] == ns and self._nodes[key].parent is None]
-        return tuple(self._address(key) for key in tops if key not in self.facts.origins)
+            return tuple(self._address(key) for key in tops if key not in self.facts.origins)
 
     def number(self, address: Address) -> str:
         return self._node(address).number
 
     def row(self, address: Address) -> Row:
-        index = self._node(address).index
-        return self.rows(index, index + 1)[0]
+        with self.lock:  # an index holds until the tree grows
+            index = self._node(address).index
+            row = self._rows(index, index + 1)[0]
+        return self._looked_at(row)
 
     def rows(self, start: int = 0, stop: int | None = None) -> list[Row]:
         """Rows start..stop-1 in display order. Only leaves among them cost a look at a state."""
@@ -155,13 +173,16 @@ class CheckpointTree(Growth):
             start = max(0, start)
             if start >= stop:
                 return []
-            passing = self._lanes.passing(start, stop)
-            rows = [self._row(self._order[i], tuple(sorted(passing[i - start]))) for i in range(start, stop)]
-        return [self._looked_at(row) if row.is_leaf else row for row in rows]
+            rows = self._rows(start, stop)
+        return [self._looked_at(row) for row in rows]
+
+    def _rows(self, start: int, stop: int) -> list[Row]:
+        passing = self._lanes.passing(start, stop)
+        return [self._row(self._order[i], tuple(sorted(passing[i - start]))) for i in range(start, stop)]
 
     def _looked_at(self, row: Row) -> Row:
         """A leaf with its live status, read outside the lock."""
-        if self._look is None:
+        if self._look is None or not row.is_leaf:
             return row
         status, following = self._look(row.checkpoint.address)
         return replace(row, status=status, next=following)
@@ -203,7 +224,6 @@ class CheckpointTree(Growth):
             parent_number=above.number if above is not None else None,
             label=self._label(node, made_by, origin),
             is_leaf=not node.children,
-            marks=facts.marks.get(key, ()),
         )
 
     def _made_by(self, parent: Node, by_update: bool) -> tuple[NodeRun, ...]:
@@ -223,6 +243,8 @@ class CheckpointTree(Growth):
         named = self.facts.fork_labels.get(node.key)
         if named:
             return named
+        if node.key in self.facts.elsewhere:
+            return "fork of another version"
         if origin is not None and origin in self._nodes:
             return f"copy of #{self._nodes[origin].number}"
         source = node.checkpoint.source

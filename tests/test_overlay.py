@@ -170,14 +170,6 @@ def test_outlines_count_both_files(shop: Path, scratch: Path) -> None:
     assert (whole.first_at, whole.last_at) == (before.first_at, headers(overlay, "done")[-1].created_at)
 
 
-def test_origins_are_told_as_they_were_recorded(shop: Path) -> None:
-    overlay = Overlay(open_store(str(shop)))
-    fork, origin = Address("done", "", "b"), Address("done", "", "a")
-    overlay.set_origins({fork: origin})
-    assert overlay.origin_of(fork) == origin
-    assert overlay.origin_of(origin) is None
-
-
 def test_closing_closes_both(shop: Path, scratch: Path) -> None:
     closed: list[str] = []
 

@@ -8,7 +8,7 @@ from studio.cli import lanes
 from studio.cli.common import opened, say_problems
 from studio.cli.documents import Documents
 from studio.cli.out import Out
-from studio.errors import UsageError
+from studio.errors import RefError, UsageError
 from studio.model import Address, Problem, Row
 from studio.render import labels
 from studio.render.gate import line
@@ -55,7 +55,13 @@ def _window(tree: CheckpointTree, addresses: list[Address], options: Namespace) 
     limit = options.limit or (count if options.around is None else 21)
     if options.around is None:
         return max(0, count - limit), count
-    middle = addresses.index(tree.resolve(options.around, options.ns if not options.all_ns else None))
+    around = tree.resolve(options.around, options.ns)
+    if around not in addresses:
+        raise RefError(
+            f"#{tree.number(around)} is in the namespace {around.checkpoint_ns or 'of the root'!r}",
+            "--all-ns shows all rows, --ns NS those of one namespace",
+        )
+    middle = addresses.index(around)
     start = max(0, min(middle - limit // 2, count - limit))
     return start, min(count, start + limit)
 

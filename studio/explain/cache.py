@@ -41,7 +41,3 @@ class Bounded:
             _, (_, freed) = self._items.popitem(last=False)
             self._cost -= freed
         return value
-
-    def clear(self) -> None:
-        self._items.clear()
-        self._cost = 0

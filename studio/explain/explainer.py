@@ -47,17 +47,17 @@ class Explainer:
 
     def __init__(self, store: Store) -> None:
         self.store = store
-        self.reader = Reader(store)
-        self.threads = Threads(store)
-        self.values = Values(self.reader, self.threads)
-        self.planner = Planner(self.reader, self.threads)
+        self.forget()
 
     def forget(self) -> None:
-        """Drop what was learned, after the store changed."""
-        self.reader.forget()
-        self.values.forget()
-        self.planner.forget()
-        self.threads.forget()
+        """Drop what was learned, after the store changed.
+
+        The rooms are made anew instead of emptied: a reading that began before puts what it finds where nobody looks any more.
+        """
+        self.reader = Reader(self.store)
+        self.threads = Threads(self.store)
+        self.values = Values(self.reader, self.threads)
+        self.planner = Planner(self.reader, self.threads)
 
     def note_headers(self, thread_id: str, headers: Iterable[Checkpoint]) -> None:
         """Spare a pass over a thread: its headers, all of them, from somebody who has read them anyway."""

@@ -27,10 +27,6 @@ class Planner:
         self._lock = threading.RLock()
         self._names = Bounded(1024)
 
-    def forget(self) -> None:
-        with self._lock:
-            self._names.clear()
-
     def plan(self, blob: Blob, mine: Mapping[str, TaskRows]) -> tuple[list[Planned], bool]:
         """(what the checkpoint schedules, whether that is all)."""
         if not blob.old:

@@ -23,11 +23,6 @@ class Reader:
         self._blobs = Bounded(_BLOBS, _BLOB_BYTES)
         self._rows = Bounded(_ROWS, _ROW_BYTES)
 
-    def forget(self) -> None:
-        with self._lock:
-            self._blobs.clear()
-            self._rows.clear()
-
     def blob(self, address: Address) -> Blob | None:
         """The decoded checkpoint, None when it is not there."""
         with self._lock:

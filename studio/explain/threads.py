@@ -30,10 +30,6 @@ class Threads:
         self._lock = threading.RLock()
         self._cache = Bounded(256)
 
-    def forget(self) -> None:
-        with self._lock:
-            self._cache.clear()
-
     def _once(self, key: Hashable, make: Callable[[], T]) -> T:
         with self._lock:
             found: T | None = self._cache.get(key)

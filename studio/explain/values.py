@@ -30,10 +30,6 @@ class Values:
         self._lock = threading.RLock()
         self._results = Bounded(_RESULTS)
 
-    def forget(self) -> None:
-        with self._lock:
-            self._results.clear()
-
     def completed(
         self, blob: Blob, stored: Mapping[str, Value], mine: Mapping[str, TaskRows]
     ) -> tuple[dict[str, Value], dict[str, Rebuilt]]:

@@ -364,9 +364,6 @@ class Forker:
         missing = getattr(self._store, "scratch", None) is None and not self._scratch.is_store
         if callable(attach) and missing and self._scratch.exists():
             attach(open_store(self._scratch.path))
-        tell: Any = getattr(self._store, "set_origins", None)
-        if callable(tell):
-            tell({fork: origin for fork, (origin, _) in self._scratch.origins().items()})
         self._explainer.forget()
 
     def _notes(self) -> Notes:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import heapq
 import threading
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from operator import attrgetter
 
@@ -36,9 +36,10 @@ class Facts:
     """Task id -> the checkpoint it ran from."""
     origins: dict[Key, Key] = field(default_factory=dict)
     """Fork -> the checkpoint it was made from."""
+    elsewhere: set[Key] = field(default_factory=set)
+    """Forks of another version: what they were made from is gone, or was stored anew with other contents."""
     fork_labels: dict[Key, str] = field(default_factory=dict)
     fork_channels: dict[Key, tuple[str, ...]] = field(default_factory=dict)
-    marks: dict[Key, tuple[str, ...]] = field(default_factory=dict)
 
     def note_writes(self, rows: Iterable[WriteRow]) -> None:
         for row in rows:
@@ -97,8 +98,19 @@ class Growth:
         self._lanes = Lanes()
         self._namespace_caller: dict[str, Key | None] = {}
         self._by_number: dict[str, Key] = {}
+        self._held_numbers: dict[Key, tuple[str, int]] = {}
+        """Number and count of inner rows that rows had before the tree was built anew."""
 
     # ------------------------------------------------------------------ growing
+
+    def start_again(self, keys: Container[Key]) -> None:
+        """Empty the tree, since rows of it are gone from the file. Those with these keys keep their numbers when they return."""
+        held = {key: (node.number, node.inner_count) for key, node in self._nodes.items() if key in keys}
+        counters = self._counters if held else {"base": 0, "scratch": 0}
+        fresh = Growth(self.thread_id)
+        self.facts, self.head, self._nodes, self._order, self._waiting = fresh.facts, None, fresh._nodes, fresh._order, {}
+        self._loops, self._lanes, self._namespace_caller, self._by_number = set(), fresh._lanes, {}, {}
+        self._counters, self._held_numbers = counters, held
 
     def extend(self, headers: Iterable[Checkpoint]) -> int:
         """Take in headers (known ones are ignored); returns how many were new. Call after `facts` were updated."""
@@ -118,7 +130,7 @@ class Growth:
     def _goes_on(self, fresh: Sequence[Node]) -> bool:
         """Rows of the root that only go on where the tree ends, the rule in a long thread: one pass. False: nothing was done."""
         nodes, origins, last = self._nodes, self.facts.origins, (-1, "", "", "")
-        if self._counters["scratch"]:
+        if self._counters["scratch"] or self._held_numbers:
             return False
         for node in fresh:
             if node.key[0] or node.checkpoint.origin != "base" or node.key in origins or node.key in self._waiting:
@@ -261,7 +273,11 @@ class Growth:
         origin = node.checkpoint.origin
         caller = self._namespace_caller.get(node.key[0]) if node.key[0] else None
         holder = self._nodes[caller] if caller is not None else None
-        if holder is not None and not (origin == "scratch" and holder.checkpoint.origin == "base"):
+        if node.key in self._held_numbers:
+            node.number, node.inner_count = self._held_numbers.pop(node.key)
+            if holder is not None:
+                holder.inner.append(node.key)
+        elif holder is not None and not (origin == "scratch" and holder.checkpoint.origin == "base"):
             holder.inner_count += 1
             holder.inner.append(node.key)
             node.number = f"{holder.number}.{holder.inner_count}"

@@ -124,6 +124,15 @@ class Queries:
             lambda: self._damage.rows_of(self._connection, self._table).of_thread(thread_id),
         )
 
+    def census(self, thread_id: str, upto: int) -> tuple[int, str | None] | None:
+        def by_query() -> tuple[int, str | None]:
+            where, values = rows.in_thread(thread_id, 0, self._layout.utf16)
+            query = f"SELECT count(*), max(CASE WHEN rowid = ? THEN {self._table.id} END) FROM {self._table.name} {where}"
+            number, last = self._connection.execute(f"{query} AND rowid <= ?", [upto, *values, upto]).fetchone()
+            return number, None if last is None else rows.text_of(last)
+
+        return self._damage.either(self._table, by_query, lambda: None)
+
     def count(self) -> int:
         return int(self._connection.execute(f"SELECT count(*) FROM {self._table.name}").fetchone()[0])
 

@@ -9,6 +9,7 @@ import ormsgpack
 import pytest
 from langchain_core.messages import HumanMessage
 
+from studio.assets import sample_folder
 from tests.cli.conftest import Studio
 from tests.factories import config, folder_snapshot, saver_at, shop_builder
 
@@ -80,6 +81,17 @@ def test_tree_draws_branches_and_names_what_ran(studio: Studio, shop: Path) -> N
     assert "earlier" in some
     around = studio("tree", shop, "--thread", "forked", "--limit", 3, "--around", "2", "--json").doc
     assert [row["number"] for row in around["rows"]] == ["1", "2", "3"]
+
+
+def test_a_row_of_a_subgraph_is_shown_in_its_surroundings_or_says_where_it_is(studio: Studio) -> None:
+    place = ("tree", sample_folder() / "research_team.sqlite", "--thread", "street-trees")
+    rows = studio(*place, "--all-ns", "--json").doc["rows"]
+    inner = next(row for row in rows if row["checkpoint_ns"])
+    assert inner["number"] in {
+        row["number"] for row in studio(*place, "--all-ns", "--around", inner["number"], "--json").doc["rows"]
+    }
+    refused = studio(*place, "--around", inner["number"])
+    assert refused.code == 3 and "--all-ns" in refused.err and "Traceback" not in refused.err
 
 
 def test_show_tells_state_tasks_and_the_open_question(studio: Studio, shop: Path) -> None:

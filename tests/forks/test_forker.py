@@ -63,7 +63,7 @@ def test_a_copy_is_the_same_point_again_beside_its_origin(order: Path) -> None:
         for key in ("channel_values", "channel_versions", "versions_seen", "v"):
             assert value.encode("msgpack", was[key]) == value.encode("msgpack", now[key])
         assert now["updated_channels"] is None
-        assert studio.store.origin_of(made.address) == origin
+        assert studio.scratch.origins()[made.address][0] == origin
         assert made.recipe == "copy" and made.forked_from == origin and made.root == made.address
     assert graphs.run(made.stored_in, graphs.order_graph, "t", made.address.checkpoint_id)[1] == ["b", "c"]
 
@@ -94,7 +94,7 @@ def test_ten_forks_of_one_point_are_ten_siblings(order: Path) -> None:
         parents = {headers[one.address].parent_checkpoint_id for one in made}
         assert parents == {headers[origin].parent_checkpoint_id}
         assert [one.address.checkpoint_id for one in made] == sorted({one.address.checkpoint_id for one in made})
-        assert all(studio.store.origin_of(one.address) == origin for one in made)
+        assert all(studio.scratch.origins()[one.address][0] == origin for one in made)
         assert [studio.explainer.state(one.address).values["count"] for one in made] == list(range(10, 20))
 
 
@@ -133,7 +133,7 @@ def test_a_fork_can_be_forked_again(order: Path) -> None:
         first = studio.fork(studio.before("b"), {"/count": 9})
         second = studio.fork(first.address, {"/item": "pot"})
         assert second.parent_checkpoint_id == first.parent_checkpoint_id
-        assert studio.store.origin_of(second.address) == first.address
+        assert studio.scratch.origins()[second.address][0] == first.address
     found, _ = graphs.run(second.stored_in, graphs.order_graph, "t", second.address.checkpoint_id)
     assert (found["item"], found["count"]) == ("pot", 9)
 

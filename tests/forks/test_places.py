@@ -100,7 +100,7 @@ def test_a_scratch_file_that_is_opened_itself_takes_its_own_forks(order: Path) -
         assert inside.scratch.is_store
         second = inside.fork(first.address, {"/item": "pot"})
         assert second.stored_in == first.stored_in and second.verified
-        assert inside.store.origin_of(second.address) == first.address
+        assert inside.scratch.origins()[second.address][0] == first.address
     assert graphs.run(first.stored_in, graphs.order_graph, "t", second.address.checkpoint_id)[0]["item"] == "pot"
 
 
@@ -143,7 +143,7 @@ def test_a_fork_in_place_only_adds_a_row(order: Path) -> None:
         assert any("becomes the head" in line for line in studio.preview(origin, in_place=True).warnings)
         made = studio.fork(origin, {"/count": 9}, in_place=True)
         assert made.verified and made.stored_in == str(order)
-        assert studio.store.origin_of(made.address) == origin
+        assert studio.scratch.origins()[made.address][0] == origin
         (entry,) = Notes(studio.scratch.notes_path).audit()
         assert (entry.store, entry.act, entry.origin) == (str(order), "set", origin)
         assert (entry.added, entry.carried_rows, entry.status) == ((made.address,), 0, "done")

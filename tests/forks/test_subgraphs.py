@@ -38,7 +38,7 @@ def test_an_edit_inside_a_subgraph_survives_the_run(nested: Path, depth: int, no
         assert made.root == made.created[0] and made.root.checkpoint_ns == ""
         assert made.address == made.created[-1] and made.address.checkpoint_ns != ns
         assert made.parent_checkpoint_id is None
-        assert studio.store.origin_of(made.address) == origin
+        assert studio.scratch.origins()[made.address][0] == origin
         ids = [one.checkpoint_id for one in made.created]
         assert ids == sorted(ids)
         parents = studio.explainer.state(made.address).metadata["parents"]

@@ -198,7 +198,6 @@ def badges(row: Row) -> tuple[tuple[str, str], ...]:
         out.append(("head", "head"))
     elif scratch and row.is_leaf and not row.depth and row.status != "paused":
         out.append(("scratch head", "fork"))
-    out += [(gate.line(mark, 20), "mark") for mark in row.marks]
     return tuple(out)
 
 

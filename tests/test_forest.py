@@ -1,0 +1,168 @@
+"""Trees of an open session while rows of the file come, go and are replaced."""
+
+from __future__ import annotations
+
+import sqlite3
+import threading
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+
+from studio.errors import RefError
+from studio.forest import TREES_KEPT
+from studio.model import Address, ForkRequest, Patch
+from studio.session import Session
+from studio.stores import open_store
+from tests.factories import make_shop, saver_at
+
+SAMPLES = Path(__file__).parent.parent / "sample_threads"
+
+
+def numbers(session: Session, thread: str) -> dict[str, str]:
+    return {row.checkpoint.checkpoint_id: row.number for row in session.tree(thread).rows()}
+
+
+def run_sql(path: Path, *statements: str) -> None:
+    with closing(sqlite3.connect(path)) as connection, connection:
+        for statement in statements:
+            connection.execute(statement)
+
+
+def take_rows(path: Path, other: Path, thread: str, name: str) -> None:
+    """Put a thread of another file into this one, under the given name."""
+    with closing(sqlite3.connect(path)) as connection, connection:
+        connection.execute("ATTACH ? AS other", (str(other),))
+        for table, columns in (("checkpoints", 7), ("writes", 9)):
+            rows = connection.execute(f"SELECT * FROM other.{table} WHERE thread_id = ? ORDER BY rowid", (thread,)).fetchall()
+            marks = ", ".join("?" * columns)
+            connection.executemany(f"INSERT INTO {table} VALUES ({marks})", [(name, *row[1:]) for row in rows])
+
+
+def test_a_thread_that_is_deleted_and_written_again_is_seen_in_an_open_session(shop: Path, tmp_path: Path) -> None:
+    other = make_shop(tmp_path / "other.sqlite")  # the same run: other ids, and row numbers that are taken up again
+    with closing(Session.open(str(shop))) as session:
+        session.refresh()
+        before = numbers(session, "done")
+        with saver_at(shop) as saver:
+            saver.delete_thread("done")
+        take_rows(shop, other, "done", "done")
+        assert session.refresh()
+        after = numbers(session, "done")
+        with closing(Session.open(str(other))) as fresh:
+            assert after == numbers(fresh, "done")
+        assert not set(after) & set(before)
+
+
+def test_a_deleted_thread_is_gone(shop: Path) -> None:
+    with closing(Session.open(str(shop))) as session:
+        session.refresh()
+        session.tree("done")
+        with saver_at(shop) as saver:
+            saver.delete_thread("done")
+        session.refresh()
+        with pytest.raises(RefError):
+            session.tree("done")
+
+
+def test_rows_that_stay_when_old_ones_are_pruned_keep_their_numbers(shop: Path) -> None:
+    with closing(Session.open(str(shop))) as session:
+        session.refresh()
+        before = numbers(session, "done")
+        gone = next(iter(before))
+        run_sql(shop, f"DELETE FROM checkpoints WHERE checkpoint_id = '{gone}'")
+        session.refresh()
+        del before[gone]
+        assert numbers(session, "done") == before
+        assert [problem.kind for problem in session.tree("done").problems] == ["orphan-parent"]
+
+
+def test_a_file_that_is_put_in_the_place_of_another_is_seen(shop: Path, tmp_path: Path) -> None:
+    other = make_shop(tmp_path / "other.sqlite")
+    with closing(Session.open(str(shop))) as session:
+        session.refresh()
+        session.tree("done")
+        other.replace(shop)
+        session.refresh()
+        with closing(Session.open(str(shop))) as fresh:
+            assert numbers(session, "done") == numbers(fresh, "done")
+
+
+def test_a_fork_whose_origin_was_replaced_is_listed_as_of_another_version(shop: Path) -> None:
+    with closing(Session.open(str(shop))) as session:
+        session.refresh()
+        origin = session.resolve("3", "done")
+        made = session.fork(ForkRequest(origin, Patch({"/price": 59.0})))
+        assert session.tree("done").origin(made.address) == origin
+        run_sql(shop, f"UPDATE checkpoints SET checkpoint = checkpoint || x'00' WHERE checkpoint_id = '{origin.checkpoint_id}'")
+    with closing(Session.open(str(shop))) as session:
+        tree = session.tree("done")
+        row = tree.row(made.address)
+        assert (row.label, row.origin_checkpoint_id, tree.origin(made.address)) == ("fork of another version", None, None)
+        assert [problem.message for problem in tree.problems if problem.kind == "other-version"] == [
+            "forks of another version of this file: #s1"
+        ]
+
+
+def test_a_state_that_was_read_before_a_growth_is_not_kept_after_it(shop: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with closing(Session.open(str(shop))) as session:
+        session.refresh()
+        leaf = session.resolve("head", "paused")
+        explainer, in_the_middle, go_on = session.explainer.state, threading.Event(), threading.Event()
+
+        def slow(address: Address) -> object:
+            state = explainer(address)
+            in_the_middle.set()
+            assert go_on.wait(10)
+            return state
+
+        monkeypatch.setattr(session.explainer, "state", slow)
+        reading = threading.Thread(target=session.state, args=[leaf])
+        reading.start()
+        assert in_the_middle.wait(10)
+        monkeypatch.undo()
+        run_sql(shop, f"DELETE FROM writes WHERE checkpoint_id = '{leaf.checkpoint_id}'")
+        session.refresh()
+        go_on.set()
+        reading.join()
+        assert session.state(leaf) == session.explainer.state(leaf)
+        assert session.state(leaf).status == "ready"
+
+
+def test_a_row_is_the_asked_one_while_the_tree_grows(shop: Path, tmp_path: Path) -> None:
+    """Rows of subgraphs come between others, so an index is only true for a moment."""
+    with closing(open_store(str(SAMPLES / "research_team.sqlite"))) as store:
+        thread = next(keys.thread_id for keys in store.threads() if len(keys.namespaces) > 1)
+        headers = [header for _, header in store.checkpoints(thread)]
+    from studio.tree import CheckpointTree
+
+    wrong: list[str] = []
+    for _ in range(20):
+        tree = CheckpointTree(thread)
+        tree.extend(headers[:3])
+        done = threading.Event()
+
+        def look(tree: CheckpointTree = tree, done: threading.Event = done) -> None:
+            while not done.is_set():
+                for header in headers[:3]:
+                    if tree.row(header.address).checkpoint != header:
+                        wrong.append(header.checkpoint_id)
+
+        reader = threading.Thread(target=look)
+        reader.start()
+        for header in headers[3:]:
+            tree.extend([header])
+        done.set()
+        reader.join()
+    assert wrong == []
+
+
+def test_a_session_keeps_the_trees_of_a_few_threads(shop: Path, tmp_path: Path) -> None:
+    path = tmp_path / "many.sqlite"
+    path.write_bytes(shop.read_bytes())
+    for number in range(3 * TREES_KEPT):
+        take_rows(path, shop, "done", f"more-{number:02}")
+    with closing(Session.open(str(path))) as session:
+        for thread in session.thread_ids():
+            assert len(session.tree(thread)) > 0
+        assert len(session.forest._grown) == TREES_KEPT
