@@ -122,7 +122,7 @@ class Forest:
         grown.base_rows += sum(header.origin == "base" for _, header in headers)
         census = self._overlay.census(thread_id, grown.headers_cursor)
         # rows that were deleted between the two readings are noticed now, and the next look builds the tree anew
-        grown.census = census if census is None or census[0][0] == grown.base_rows else _MOVED
+        grown.census = census if census is None or census[0] == grown.base_rows else _MOVED
         return [header for _, header in headers]
 
     def _origins_in(self, thread_id: str, headers: Mapping[Key, Checkpoint]) -> tuple[dict[Key, Key], set[Key]]:

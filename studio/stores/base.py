@@ -59,7 +59,7 @@ class Store(Protocol):
     def write_headers(self, thread_id: str, after: int = 0) -> Sequence[tuple[int, WriteRow]]:
         """(cursor, row without value) of all writes of a thread stored after `after`."""
 
-    def census(self, thread_id: str, upto: int) -> tuple[int, str | None] | None:
+    def census(self, thread_id: str, upto: int) -> tuple[int, object] | None:
         """(checkpoints of a thread stored up to cursor `upto`, id of the one at it): differs when one of them was deleted
         or replaced. None where a damaged table cannot tell. Cheap, whatever the thread's length."""
 
