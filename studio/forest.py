@@ -172,7 +172,7 @@ class Forest:
                 tree.facts.fork_labels[key] = ", ".join(parts)
 
     def _infer_copies(self, fresh: list[Checkpoint], before: Iterable[Checkpoint], explained: set[Key]) -> dict[Key, Key]:
-        """LangGraph's own `__copy__` does not record its origin: a sibling with equal channel versions is it (facts 3.1)."""
+        """LangGraph's own `__copy__` does not record its origin: a sibling with equal channel versions is it."""
         forks = [h for h in fresh if h.source == "fork" and (h.checkpoint_ns, h.checkpoint_id) not in explained]
         found: dict[Key, Key] = {}
         if not forks:

@@ -16,7 +16,7 @@ Value = Any
 """An inert stored value: None, bool, int, float, str, bytes, list, dict (text keys), or a class of `studio.value`."""
 
 Tagged_JSON = Any
-"""A value in the exchange form of design 6: plain JSON plus objects whose first key begins with `$`."""
+"""A value in the exchange form of `studio.tagged`: plain JSON plus objects whose first key begins with `$`."""
 
 Origin = Literal["base", "scratch"]
 Status = Literal["ran", "answered", "done", "ready", "paused", "failed", "unknown"]
@@ -189,7 +189,7 @@ class State:
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """One difference between two states, at a JSON Pointer over logical values (design 6)."""
+    """One difference between two states, at a JSON Pointer over logical values (`studio.codec.paths`)."""
 
     path: str
     op: Op

@@ -156,7 +156,7 @@ class Session:
         return tree
 
     def resolve(self, ref: str, thread_id: str | None = None, ns: str | None = None) -> Address:
-        """A REF of design 5 as an address. Raises RefError or UsageError."""
+        """What a person calls a checkpoint (`studio.history.refs`), as an address. Raises RefError or UsageError."""
         if len(ref) >= FULL_ID:  # a full id needs no tree, which a long thread is slow to build
             named = [thread_id] if thread_id is not None else self.thread_ids()
             found = list(self.overlay.raw(Address(one, ns or "", ref) for one in named))

@@ -1,6 +1,6 @@
 """Tagged JSON: the one exchange form for values (command line, editor, patch files, exports), and patches made of it.
 
-Plain JSON stays plain; everything else is an object with a `$` key (design 6), so that an untouched document reads back to the
+Plain JSON stays plain; everything else is an object with a `$` key, so that an untouched document reads back to the
 same stored bytes. Beyond the forms listed there: `{"$ext": 42, "$bytes": …}` for codes that nobody knows, `"value"` for the
 content of a delta snapshot, `"$extra"` for further entries of a JSON envelope. All functions work on values of any depth.
 """

@@ -261,7 +261,7 @@ class CheckpointTree(Growth):
         return seconds_between(above.checkpoint.created_at, node.checkpoint.created_at) if above is not None else None
 
     def resolve(self, ref: str, ns: str | None = None) -> Address:
-        """A REF of design 5 as an address; see `studio.history.refs`. Raises RefError."""
+        """What a person calls a checkpoint, as an address; see `studio.history.refs`. Raises RefError."""
         return resolve(self, ref, ns)
 
     def keys(self, ns: str | None = None) -> list[Key]:

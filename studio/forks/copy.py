@@ -1,4 +1,4 @@
-"""The copy recipe: the same point once more, as a sibling of its origin (fork-recipes 2). The other recipes start from it.
+"""The copy recipe: the same point once more, as a sibling of its origin. The other recipes start from it.
 
 A `Draft` is a decoded checkpoint on its way to a new row. Only what a recipe names is changed; everything else keeps its
 stored bytes, because untouched values of `studio.value` encode to the bytes they came from.

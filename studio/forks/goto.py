@@ -1,4 +1,4 @@
-"""The goto recipe: another node runs next, also from a finished head (fork-recipes 4)."""
+"""The goto recipe: another node runs next, also from a finished head."""
 
 from __future__ import annotations
 

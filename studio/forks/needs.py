@@ -1,4 +1,4 @@
-"""What a fork needs beside its own row, when it is stored away from its origin (fork-recipes 7.4).
+"""What a fork needs beside its own row, when it is stored away from its origin.
 
 A delta channel's value is spread over the ancestors and their writes; a subgraph with a memory of its own reads that
 from its namespace. Without these rows a run would start from nothing, and LangGraph would not say so.

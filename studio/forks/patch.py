@@ -1,4 +1,4 @@
-"""The patch recipe: final values for channels, the same next nodes (fork-recipes 3)."""
+"""The patch recipe: final values for channels, the same next nodes."""
 
 from __future__ import annotations
 

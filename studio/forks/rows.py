@@ -1,6 +1,6 @@
 """Rows as they go into a database: into columns that exist there, INSERT only.
 
-The four layouts of LangGraph's SQLite saver differ in few columns (facts 1.1, 1.2); a table may carry more, or another
+The four layouts of LangGraph's SQLite saver differ in few columns; a table may carry more, or another
 name. Nothing here alters a table or touches a row that is there.
 """
 

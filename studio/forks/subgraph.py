@@ -1,4 +1,4 @@
-"""The recipe for a fork inside a subgraph (fork-recipes 7.1, R2): the calling checkpoints are copied from the root down.
+"""The recipe for a fork inside a subgraph: the calling checkpoints are copied from the root down.
 
 A subgraph finds its checkpoint by its namespace, which holds the id of the task that calls it, and that id follows from
 the calling checkpoint. So a fork of the calling checkpoint gives the task a new id, and the inner fork goes into the

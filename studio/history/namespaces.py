@@ -1,4 +1,4 @@
-"""How checkpoint namespaces are written (facts 3.2): `node:task_id`, nested with `|`, `|1` for a second call.
+"""How checkpoint namespaces are written (LangGraph's `NS_SEP` and `NS_END`): `node:task_id`, nested with `|`, `|1` for a second call.
 
 A persistent subgraph has the stable name `node`, without a task id.
 """
@@ -25,7 +25,7 @@ def outer_namespace(ns: str) -> str:
 
 
 def ns_task_id(ns: str) -> str | None:
-    """Id of the task that ran this subgraph, or None for a persistent one (facts 3.2)."""
+    """Id of the task that ran this subgraph, or None for a persistent one, whose namespace holds no id."""
     parts = named_parts(ns)
     return parts[-1].rsplit(":", 1)[1] if parts and ":" in parts[-1] else None
 

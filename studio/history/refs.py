@@ -1,4 +1,4 @@
-"""How a person names a checkpoint (design 5): full id, number, `head`, `head~N`, `root`, `at:TIME`, or a part of an id."""
+"""How a person names a checkpoint: full id, number, `head`, `head~N`, `root`, `at:TIME`, or a part of an id."""
 
 from __future__ import annotations
 
