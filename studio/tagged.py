@@ -1,8 +1,10 @@
 """Tagged JSON: the one exchange form for values (command line, editor, patch files, exports), and patches made of it.
 
 Plain JSON stays plain; everything else is an object with a `$` key, so that an untouched document reads back to the
-same stored bytes. Beyond the forms listed there: `{"$ext": 42, "$bytes": …}` for codes that nobody knows, `"value"` for the
-content of a delta snapshot, `"$extra"` for further entries of a JSON envelope. All functions work on values of any depth.
+same stored bytes: `$type` with `$ext` and `fields`, `args` or `items` (objects by stored extension code), `$bytes`, `$float`
+(nan, inf, -inf, -0.0), `$int` (beyond 2^53), `$map` (keys that are not plain text), `$array`, `$opaque` (pickle, encrypted,
+damaged), `$masked` (a secret; in a patch the stored value), `$cut` (shortened). `{"$ext": 42, "$bytes": …}` is a code that nobody
+knows, `"value"` the content of a delta snapshot, `"$extra"` further entries of a JSON envelope. Values may have any depth.
 """
 
 from __future__ import annotations
