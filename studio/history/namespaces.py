@@ -1,4 +1,4 @@
-"""How checkpoint namespaces are written (LangGraph's `NS_SEP`, `NS_END`): `node:task_id`, nested with `|`, `|1` for a further call.
+"""How checkpoint namespaces are written (LangGraph's `NS_SEP`, `NS_END`): `node:task_id`, nested with `|`, `|1` for a later call.
 
 A persistent subgraph has the stable name `node`, without a task id.
 """
