@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from studio.errors import RefError
 from studio.model import Address, State, Thread, Value
 from studio.overlay import OverlaidKeys
+from studio.render.secrets import is_secret_name
 from studio.stores.base import Store, ThreadKeys
 from studio.stores.outline import outline
 from studio.value import Tagged
@@ -108,7 +109,7 @@ def texts(values: Mapping[str, Value]) -> tuple[str | None, str | None]:
     """The first text of a person, and the last of a person or a model, in the channel that holds the conversation."""
     for channel in sorted(values, key=lambda name: name != "messages"):
         items = values[channel]
-        if not isinstance(items, list) or not any(_role(item) for item in items[:3]):
+        if is_secret_name(channel) or not isinstance(items, list) or not any(_role(item) for item in items[:3]):
             continue
         first = next((text for item in items if _role(item) in HUMAN and (text := _text(item))), None)
         last = next((text for item in reversed(items) if _role(item) in HUMAN | AI and (text := _text(item))), None)

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from studio.explain import is_internal
 from studio.model import Address, Hit, RawCheckpoint, Value
+from studio.render import masking, preview
 from studio.tagged import children, join_path
 from studio.value import Opaque, Tagged, decode
 
@@ -16,6 +17,9 @@ if TYPE_CHECKING:
     from studio.session import Session
 
 CONTEXT = 60
+"""Characters shown before a hit; twice as many after its beginning."""
+AROUND = 50_000
+"""Characters on each side of a hit in which secrets are looked for."""
 
 
 def search(session: Session, text: str, thread_id: str | None = None, limit: int = 200) -> Iterator[Hit]:
@@ -46,20 +50,30 @@ def _search_thread(session: Session, text: str, thread_id: str) -> Iterator[Hit]
         lowered = data.lower() if folded else data
         return any(needle in lowered for needle in needles) or any(needle in data for needle in packed)
 
+    def find(value: str) -> int:
+        return (value.lower() if folded else value).find(text)
+
     def matches(value: Value) -> int:
         if isinstance(value, str):
-            return (value.lower() if folded else value).find(text)
+            return find(value)
         return 0 if number is not None and not isinstance(value, bool) and value == number else -1
+
+    def excerpt(path: str, value: Value, at: int) -> str:
+        if not isinstance(value, str):
+            return masking.text(preview.number(value), masking.name_in(path), show_secrets=session.show_secrets)
+        near = value[max(0, at - AROUND) : at + AROUND]  # secrets go before the cut, which could leave half of one
+        shown = masking.text(near, masking.name_in(path), show_secrets=session.show_secrets)
+        return _excerpt(shown, find(shown), at > AROUND, at + AROUND < len(value)) if find(shown) >= 0 else masking.MASKED
 
     for raw in session.overlay.scan(thread_id):
         if not holds(raw.blob):
             continue
         address = raw.header.address
-        for path, excerpt, identity in _hits(raw, matches, holds, clean):
-            key = (address.checkpoint_ns, path, identity)
+        for path, value, at in _hits(raw, matches, holds, clean):
+            key = (address.checkpoint_ns, path, hash(value))
             if key not in seen:
                 seen.add(key)
-                yield Hit(address, _number(session, address), path, excerpt)
+                yield Hit(address, _number(session, address), path, excerpt(path, value, at))
 
 
 def _needles(text: str) -> list[bytes]:
@@ -85,8 +99,8 @@ def _number_needles(text: str) -> tuple[float | None, list[bytes]]:
 
 def _hits(
     raw: RawCheckpoint, matches: Callable[[Value], int], holds: Callable[[bytes], bool], clean: set[int]
-) -> Iterator[tuple[str, str, int]]:
-    """(path, excerpt, identity of the value) of every text in the state channels that holds the searched one."""
+) -> Iterator[tuple[str, Value, int]]:
+    """(path, value, position in it) of every text, number and name in the state channels that holds the searched one."""
     document = decode(raw.tag, raw.blob)
     values = document.get("channel_values") if isinstance(document, dict) else None
     if not isinstance(values, dict):
@@ -98,7 +112,7 @@ def _hits(
         if isinstance(value, (str, int, float)):
             at = matches(value)
             if at >= 0:
-                yield join_path(list(steps)), _excerpt(value if isinstance(value, str) else repr(value), at), hash(value)
+                yield join_path(list(steps)), value, at
             continue
         if isinstance(value, Tagged) and value.raw is not None:
             identity = hash(value.raw)
@@ -111,14 +125,15 @@ def _hits(
             continue
         inner = children(value)
         for step, _ in inner:
-            if matches(step) >= 0:
-                yield join_path([*steps, step]), step, hash(step)
+            if (at := matches(step)) >= 0:
+                yield join_path([*steps, step]), step, at
         stack.extend(((*steps, step), child) for step, child in reversed(inner))
 
 
-def _excerpt(value: str, at: int) -> str:
+def _excerpt(shown: str, at: int, before: bool, after: bool) -> str:
+    """The text around a hit; `before` and `after` say that there is more of it than `shown`."""
     start, stop = max(0, at - CONTEXT), at + 2 * CONTEXT
-    return ("…" if start else "") + value[start:stop] + ("…" if stop < len(value) else "")
+    return ("…" if start or before else "") + shown[start:stop] + ("…" if stop < len(shown) or after else "")
 
 
 def _number(session: Session, address: Address) -> str | None:

@@ -67,9 +67,10 @@ def to_tagged(
 
 
 def _masked(item: Any, reason: str) -> Any:
-    """A placeholder; an object that wraps one secret, such as a `SecretStr`, keeps its type around it."""
+    """A placeholder; an object that wraps one secret and nothing else, such as a `SecretStr`, keeps its type around it."""
     placeholder = {"$masked": reason}
-    if isinstance(item, Tagged) and item.kind == "args" and len(item.args) == 1 and isinstance(item.code, int):
+    plain = isinstance(item, Tagged) and item.kind == "args" and len(item.args) == 1 and isinstance(item.code, int)
+    if plain and item.method is None and not _extra(item):
         return {"$type": item.type_name, "$ext": item.code, "args": [placeholder]}
     return placeholder
 

@@ -5,12 +5,13 @@ from __future__ import annotations
 from argparse import Namespace
 
 from studio.cli.common import opened, say_problems
-from studio.cli.documents import Documents, name_in
+from studio.cli.documents import Documents
 from studio.cli.out import Out
 from studio.errors import UsageError
 from studio.model import Author, Change, Comparison
 from studio.render import labels, secrets
 from studio.render.gate import line
+from studio.render.masking import name_in
 from studio.render.words import word_diff
 from studio.session import Session
 
@@ -42,7 +43,7 @@ def _text(session: Session, found: Comparison, out: Out) -> None:
     if found.before is not None:
         same = found.before.thread_id == found.after.thread_id
         before = "#" + (tree if same else session.tree(found.before.thread_id)).number(found.before.address)
-    title = f"{before} → #{after.number} {line(labels.row_title(after))}"
+    title = f"{before} → #{after.number} {line(after.label)}"
     out.say(out.paint(title, "bold") + out.paint(f"  {labels.plural(len(found.changes), 'change')}", "dim"))
     for change in found.changes:
         for text in change_lines(change, out):

@@ -24,8 +24,8 @@ from studio.model import (
     Thread,
     Value,
 )
-from studio.render import secrets
-from studio.tagged import split_path, to_tagged
+from studio.render import masking
+from studio.render.masking import name_in
 from studio.value import decode, decode_metadata
 
 Doc = dict[str, Any]
@@ -47,16 +47,14 @@ class Documents:
         if len(self._objects) > OBJECTS_KEPT:
             self._objects.clear()
             self._clean.clear()
-        return to_tagged(value, mask=None if self.show_secrets else secrets.reason, key=key, cache=self._objects)
+        return masking.document(value, key, show_secrets=self.show_secrets, cache=self._objects)
 
     def values(self, values: Mapping[str, Value]) -> Doc:
         return {name: self.value(value, name) for name, value in values.items()}
 
     def text(self, text: str | None, key: str | None = None) -> str | None:
         """A stored text that stands as itself in a document: its secret parts are replaced."""
-        if text is None or self.show_secrets:
-            return text
-        return "[masked]" if key is not None and secrets.reason(key, text) else secrets.mask_text(text)
+        return None if text is None else masking.text(text, key, show_secrets=self.show_secrets)
 
     def address(self, address: Address) -> Doc:
         return {"thread_id": address.thread_id, "checkpoint_ns": address.checkpoint_ns, "checkpoint_id": address.checkpoint_id}
@@ -182,8 +180,7 @@ class Documents:
         }
 
     def hit(self, hit: Hit) -> Doc:
-        key = name_in(hit.path)
-        return {**self.address(hit.address), "number": hit.number, "path": hit.path, "excerpt": self.text(hit.excerpt, key)}
+        return {**self.address(hit.address), "number": hit.number, "path": hit.path, "excerpt": hit.excerpt}
 
     def fork(self, result: ForkResult) -> Doc:
         return {
@@ -227,8 +224,3 @@ def all_problems(state: State, clean: set[bytes] | None = None) -> list[Problem]
         *state.problems,
         *(one for one in odd if not (one.kind in ("undecodable", "unknown-extension") and one.kind in noted)),
     ]
-
-
-def name_in(path: str) -> str | None:
-    """The name that the value at a path stands under: the last step that is no index."""
-    return next((step for step in reversed(split_path(path)) if not step.isdigit() and not step.startswith("id:")), None)

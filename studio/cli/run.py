@@ -13,6 +13,7 @@ from studio.errors import RunError, UsageError
 from studio.model import RunEvent, RunPlan, RunRequest
 from studio.render import secrets
 from studio.render.gate import line
+from studio.render.masking import MASKED
 from studio.session import Session
 
 EXIT = {"done": 0, "paused": 4, "failed": 1, "cancelled": 130}
@@ -130,8 +131,10 @@ def _masked(data: dict[str, Any], out: Out) -> dict[str, Any]:
 
 
 def _mask_json(key: str | None, value: Any, depth: int = 0) -> Any:
+    if secrets.reason(key, value) == secrets.BY_NAME:
+        return MASKED
     if isinstance(value, str):
-        return "[masked]" if secrets.reason(key, value) == "named like a secret" else secrets.mask_text(value)
+        return secrets.mask_text(value)
     if isinstance(value, dict) and depth < 50:
         return {name: _mask_json(name, item, depth + 1) for name, item in value.items()}
     if isinstance(value, (list, tuple)) and depth < 50:

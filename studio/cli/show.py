@@ -6,12 +6,13 @@ from argparse import Namespace
 from typing import Any
 
 from studio.cli.common import opened, say_problems
-from studio.cli.documents import Documents, all_problems, name_in
+from studio.cli.documents import Documents, all_problems
 from studio.cli.out import Out
 from studio.codec import jsontext
 from studio.model import Address, State, Task, Value
 from studio.render import labels, secrets
 from studio.render.gate import clean, line
+from studio.render.masking import name_in
 from studio.session import Session
 from studio.tagged import get
 
@@ -66,10 +67,7 @@ def pretty(doc: Any) -> str:
 def _text(session: Session, state: State, out: Out) -> None:
     checkpoint = state.checkpoint
     row = session.tree(checkpoint.thread_id).row(checkpoint.address)
-    out.say(
-        out.paint(f"#{row.number} {line(labels.row_title(row))}", "bold")
-        + out.paint(f"  {line(checkpoint.checkpoint_id)}", "dim")
-    )
+    out.say(out.paint(f"#{row.number} {line(row.label)}", "bold") + out.paint(f"  {line(checkpoint.checkpoint_id)}", "dim"))
     facts = [
         ("thread", line(checkpoint.thread_id)),
         ("namespace", line(checkpoint.checkpoint_ns)),

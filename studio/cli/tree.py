@@ -74,7 +74,7 @@ def _text(session: Session, tree: CheckpointTree, rows: list[Row], addresses: li
         out.say(out.paint(f"  … {start:,} earlier", "dim"))
     width = min(lanes.MOST, max((max(row.lanes, default=row.lane) for row in rows), default=0) + 1)
     number = max((len(row.number) for row in rows), default=1) + 1
-    label = min(34, max((len(line(labels.row_title(row))) for row in rows), default=1))
+    label = min(34, max((len(line(row.label)) for row in rows), default=1))
     above: Row | None = None
     for row in rows:
         out.say(_line(row, above, width, number, label, out))
@@ -88,7 +88,7 @@ def _line(row: Row, above: Row | None, width: int, number: int, label: int, out:
     if row.origin_checkpoint_id is not None or row.checkpoint.origin == "scratch":
         colour = "magenta" if row.status not in ("failed", "paused") else colour
     step = "" if row.checkpoint.step is None else f"step {row.checkpoint.step}"
-    name = "  " * row.depth + line(labels.row_title(row), label - 2 * row.depth if row.depth * 2 < label else None)
+    name = "  " * row.depth + line(row.label, label - 2 * row.depth if row.depth * 2 < label else None)
     marks = [
         out.paint(line(", ".join(row.channels[:4]) + (f" +{len(row.channels) - 4}" if len(row.channels) > 4 else ""), 48), "cyan")
     ]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 
-from studio.model import Address, Row, TaskStatus
+from studio.model import Address, TaskStatus
 from studio.times import parse
 
 STATUS_WORDS = {
@@ -26,7 +26,6 @@ TASK_WORDS: dict[TaskStatus, str] = {
     "pending": "not run yet",
     "unknown": "not known",
 }
-SOURCE_WORDS = {"input": "input", "loop": "superstep", "update": "edited by update_state", "fork": "fork"}
 
 _AS_LANGGRAPH_WRITES = re.compile(r"\d{4}-\d\d-\d\dT(\d\d:\d\d:\d\d\.\d{3})\d{3}\+00:00", re.ASCII)
 
@@ -76,11 +75,6 @@ def plural(count: int, word: str, many: str | None = None) -> str:
     """`1 checkpoint`, `12 checkpoints`, `2 branches`."""
     form = word if count == 1 else many or (word + "es" if word.endswith(("ch", "sh", "s", "x")) else word + "s")
     return f"{count:,} {form}"
-
-
-def row_title(row: Row) -> str:
-    """The bold words of a timeline row, raw: the nodes that ran, or what made the checkpoint."""
-    return row.label
 
 
 def python_snippet(address: Address, path: str, fork_hint: bool = True) -> str:

@@ -7,10 +7,16 @@ from typing import Any
 
 from studio.model import Value
 from studio.render import secrets
-from studio.render.gate import clean, line
+from studio.render.gate import line
 from studio.value import MapValue, Opaque, Tagged
 
 MASK = "••••••••"
+LONGEST_NUMBER = 4_000
+"""Bits of an integer that is shown in digits: far fewer than Python's limit for that."""
+DEEPEST = 3
+"""Levels of a value that a summary opens; below them only sizes are told."""
+NO_NAME = object()
+"""What an item of a list stands under; null can be the key of a map."""
 _NAMES_OF_ROLES = {
     "user": "human HumanMessage HumanMessageChunk user",
     "assistant": "ai AIMessage AIMessageChunk assistant",
@@ -73,7 +79,7 @@ def content_text(content: Value) -> str:
     if isinstance(content, str):
         return content
     if not isinstance(content, list):
-        return "" if content is None else summary(content, 200)
+        return "" if content is None else line(_summary(content, 200, DEEPEST + 1, False), 200)
     parts = []
     for block in content:
         if isinstance(block, str):
@@ -97,19 +103,28 @@ def _text(value: Value) -> str | None:
 
 
 def call_text(call: ToolCall, width: int = 160) -> str:
-    """`issue_refund(order="4711", amount=499.0)`, gated."""
+    """`issue_refund(order="4711", amount=499.0)`, gated and masked."""
+    return _call_text(call, width, 0, False)
+
+
+def _call_text(call: ToolCall, width: int, depth: int, show_secrets: bool) -> str:
     if isinstance(call.args, dict):
-        inner = ", ".join(f"{line(str(key))}={summary(value, 60, key=str(key))}" for key, value in call.args.items())
+        shown = ((str(key), _masked_or(value, str(key), 60, depth, show_secrets)) for key, value in call.args.items())
+        inner = ", ".join(f"{line(key)}={line(text, 60)}" for key, text in shown)
     else:
-        inner = "" if call.args is None else summary(call.args, 120)
+        inner = "" if call.args is None else line(_summary(call.args, 120, depth, show_secrets), 120)
     return line(f"{line(call.name)}({inner})", width)
 
 
 def summary(value: Value, width: int = 80, *, key: str | None = None, show_secrets: bool = False) -> str:
     """A value in one line of at most `width` characters: scalars exact, texts quoted, collections by size and first items."""
+    return line(_masked_or(value, key, width, 0, show_secrets), width)
+
+
+def _masked_or(value: Value, key: str | None, room: int, depth: int, show_secrets: bool) -> str:
     if not show_secrets and secrets.reason(key, value):
         return MASK
-    return line(_summary(value, width, 0, show_secrets), width)
+    return _summary(value, room, depth, show_secrets)
 
 
 def _summary(value: Value, room: int, depth: int, show_secrets: bool) -> str:
@@ -125,21 +140,20 @@ def _summary(value: Value, room: int, depth: int, show_secrets: bool) -> str:
         return f"{len(value):,} bytes"
     if isinstance(value, Opaque):
         return f"⟨{value.reason}, {value.size:,} bytes⟩"
-    shown = message(value)
+    shown = message(value) if depth <= DEEPEST else None
     if shown:
         if shown.role == "remove":
             return f"remove message {shown.id or ''}"
-        calls = " ".join("⚒ " + call_text(call, 60) for call in shown.tool_calls)
+        calls = " ".join("⚒ " + _call_text(call, 60, depth + 1, show_secrets) for call in shown.tool_calls)
         return f"{shown.role}: {shown.text[: 4 * room]} {calls}".replace("\n", " ").strip()
     if isinstance(value, Tagged):
         return _tagged_summary(value, room, depth, show_secrets)
     if isinstance(value, list):
-        return _collection("[]", [(None, item) for item in value[:12]], len(value), room, depth, show_secrets)
+        return _collection("[]", [(NO_NAME, item) for item in value[:12]], len(value), room, depth, show_secrets)
     if isinstance(value, dict):
         return _collection("{}", list(value.items())[:12], len(value), room, depth, show_secrets)
     if isinstance(value, MapValue):
-        pairs = [(_summary(k, 20, depth + 1, show_secrets), v) for k, v in value.pairs[:12]]
-        return _collection("{}", pairs, len(value.pairs), room, depth, show_secrets)
+        return _collection("{}", list(value.pairs[:12]), len(value.pairs), room, depth, show_secrets)
     return f"⟨{type(value).__name__}⟩"
 
 
@@ -160,14 +174,14 @@ def _collection(brackets: str, items: list[tuple[Any, Value]], size: int, room: 
     opening, closing = brackets[0], brackets[1]
     if not size:
         return opening + closing
-    if depth >= 3 or room < 12:
+    if depth >= DEEPEST or room < 12:
         return f"{opening}{size:,} item{'s' if size != 1 else ''}{closing}"
     parts: list[str] = []
     used = 2
     for name, item in items:
-        masked = not show_secrets and secrets.reason(name if isinstance(name, str) else None, item)
-        text = MASK if masked else _summary(item, max(8, room - used), depth + 1, show_secrets)
-        part = text if name is None else f"{name}: {text}"
+        key = name if isinstance(name, str) else None
+        text = _masked_or(item, key, max(8, room - used), depth + 1, show_secrets)
+        part = text if name is NO_NAME else f"{key if key is not None else _summary(name, 20, depth + 1, show_secrets)}: {text}"
         if parts and used + len(part) > room - 6:
             break
         parts.append(part)
@@ -182,7 +196,7 @@ def _tagged_summary(value: Tagged, room: int, depth: int, show_secrets: bool) ->
         shown = list(value.fields.items())[:12]
         return name + _collection("()", shown, len(value.fields), room - len(name), depth, show_secrets)
     if value.kind == "items":
-        items = [(None, item) for item in value.items[:12]]
+        items = [(NO_NAME, item) for item in value.items[:12]]
         return name + _collection("{}", items, len(value.items), room - len(name), depth, show_secrets)
     if value.kind == "array":
         payload = value.payload
@@ -191,13 +205,13 @@ def _tagged_summary(value: Tagged, room: int, depth: int, show_secrets: bool) ->
             return f"array {payload[0]} {shape}"
         return "array"
     if value.kind == "snapshot":
-        return _summary(value.payload, room, depth, show_secrets)
+        return _summary(value.payload, room, depth + 1, show_secrets) if depth <= DEEPEST else "⟨snapshot⟩"
     if value.kind == "args":
         args = value.args
         if len(args) == 1 and isinstance(args[0], (str, int, float)) and not isinstance(args[0], bool):
             inner = args[0] if isinstance(args[0], str) else number(args[0])
             return f"{inner} {name}" if name in _BARE else f"{name}({_summary(args[0], room, depth + 1, show_secrets)})"
-        return name + _collection("()", [(None, item) for item in args[:12]], len(args), room - len(name), depth, show_secrets)
+        return name + _collection("()", [(NO_NAME, item) for item in args[:12]], len(args), room - len(name), depth, show_secrets)
     return f"⟨{name or 'extension ' + str(value.code)}⟩"
 
 
@@ -205,10 +219,7 @@ _BARE = {"date", "datetime", "time", "UUID", "Decimal", "ZoneInfo", "IPv4Address
 
 
 def number(value: float) -> str:
-    """A number as its stored type shows it: `499.0` stays a float, NaN and infinities by name."""
+    """A number as its stored type shows it: `499.0` stays a float, NaN and infinities by name, huge integers by size."""
+    if isinstance(value, int) and value.bit_length() > LONGEST_NUMBER:
+        return f"⟨integer of {value.bit_length():,} bits⟩"
     return repr(value).replace("inf", "∞")
-
-
-def full_text(value: Value) -> str:
-    """A stored text as it may be shown in full, gated, newlines kept."""
-    return clean(str(value))

@@ -7,8 +7,8 @@ from urllib.parse import urlencode
 
 from studio import tagged
 from studio.errors import StudioError
-from studio.model import Address, Value
-from studio.render import labels, secrets
+from studio.model import Address
+from studio.render import labels, masking
 from studio.tui import draw
 from studio.tui.place import Place
 
@@ -35,7 +35,7 @@ class Copying(Place):
         except StudioError as error:
             self.app.complain(error)
             return
-        self._copy(value_text(value, self.session.show_secrets), path or "The whole state")
+        self._copy(masking.copied(path, value, show_secrets=self.session.show_secrets), path or "The whole state")
 
     def do_copy_id(self) -> None:
         if self.point is not None:
@@ -54,13 +54,6 @@ class Copying(Place):
     def do_copy_link(self) -> None:
         if self.point is not None:
             self._copy(link(self.session.location, self.point.address), "The command for the browser view")
-
-
-def value_text(value: Value, show_secrets: bool) -> str:
-    """A value as tagged JSON, secrets masked; a plain text as it is."""
-    if isinstance(value, str):
-        return value if show_secrets else secrets.mask_text(value)
-    return tagged.dumps(tagged.to_tagged(value, mask=None if show_secrets else secrets.reason), indent=2)
 
 
 def link(location: str, address: Address) -> str:

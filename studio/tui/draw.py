@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from textual.content import Content
 
 from studio.model import Address, Author, Row, Value
-from studio.render import gate, labels, preview, secrets
+from studio.render import gate, labels, masking, preview
 from studio.render.words import word_diff
 
 LONG_TEXT = 20_000
@@ -43,19 +43,13 @@ def chip(words: str, style: str = "$quiet on $chip") -> Content:
     return Content.styled(f" {words} ", style)
 
 
-def key_of(path: str) -> str | None:
-    """The last step of a path: the name that a value stands under."""
-    step = path.rsplit("/", 1)[-1].replace("~1", "/").replace("~0", "~")
-    return step or None
-
-
 def masked(path: str, value: Value, show_secrets: bool) -> bool:
-    return not show_secrets and secrets.reason(key_of(path), value) is not None
+    return not show_secrets and masking.reason_at(path, value) is not None
 
 
 def value(path: str, stored: Value, width: int, style: str = "", *, show_secrets: bool = False) -> Content:
     """A value in one line."""
-    shown = preview.summary(stored, max(8, width), key=key_of(path), show_secrets=show_secrets)
+    shown = preview.summary(stored, max(8, width), key=masking.name_in(path), show_secrets=show_secrets)
     return Content.styled(shown, style) if style else Content(shown)
 
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from studio import why
-from studio.render import gate, preview
+from studio.render import gate, masking, preview
 from studio.tui import draw
 from studio.tui.lines import Line
 from studio.tui.panes.changes import question
@@ -30,7 +30,7 @@ def explain(session: Session, tree: CheckpointTree, point: Point, path: str | No
     if path is None:
         return Why(f"why {draw.number(point.row)} ran", tuple(_ran(session, tree, point)))
     chain = why.chain(session, point.address, path)
-    shown = preview.summary(chain.value, 32, key=draw.key_of(path), show_secrets=session.show_secrets)
+    shown = preview.summary(chain.value, 32, key=masking.name_in(path), show_secrets=session.show_secrets)
     title = f"why {gate.line(path, 44)} " + (f"is {shown}" if chain.exists else "is gone")
     if chain.writer is None:
         return Why(title, (Line(draw.own("No superstep that was looked at changed it: its origin is not known.", "$quiet"), 1),))

@@ -10,7 +10,7 @@ from functools import cached_property
 from studio import tagged
 from studio.errors import RefError, StudioError
 from studio.model import Address, Comparison, Row, State, Value
-from studio.render import gate, preview, secrets
+from studio.render import gate, masking, preview
 from studio.runs import Run
 from studio.session import Session
 from studio.tree import CheckpointTree
@@ -344,12 +344,7 @@ class Desk:
         if kind == "copy_value" and self.place.path:
             value, exists = self.value_at(self.place.path)
             if exists:
-                mask = None if self.session.show_secrets else secrets.reason
-                return (
-                    value
-                    if isinstance(value, str) and not (mask and mask(None, value))
-                    else tagged.dumps(tagged.to_tagged(value, mask=mask), indent=2)
-                )
+                return masking.copied(self.place.path, value, show_secrets=self.session.show_secrets)
         raise RefError(f"nothing to copy as {kind}", "choose a value first")
 
 

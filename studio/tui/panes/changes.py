@@ -9,7 +9,7 @@ from textual.content import Content
 
 from studio import tagged
 from studio.model import Address, Author, Change, State, Task, Value
-from studio.render import gate, labels, preview
+from studio.render import gate, labels, masking, preview
 from studio.tui import draw
 from studio.tui.lines import BLANK, Line
 from studio.tui.point import Point
@@ -119,7 +119,7 @@ def _path(path: str, width: int) -> Content:
 def _change(change: Change, width: int, show_secrets: bool) -> list[Line]:
     path = change.path
     whole = change.after if change.op != "remove" else change.before
-    if change.op in ("add", "remove") and preview.message(whole) is not None:
+    if change.op in ("add", "remove") and preview.message(whole) is not None and not draw.masked(path, whole, show_secrets):
         return message(path, whole, width, sign="+" if change.op == "add" else "-", show_secrets=show_secrets)
     if change.op == "move":
         moved = draw.join(draw.own("↷ moved from", "$faint"), draw.text(change.from_path or "?", "$quiet"))
@@ -141,9 +141,7 @@ def _whole(path: str, stored: Value, width: int, sign: str, show_secrets: bool) 
     content = (
         _path(path, width) + Content("  ") + draw.own(f"{sign} ", "$new bold" if sign == "+" else "$old bold") + ground(shown)
     )
-    folded = (
-        () if draw.masked(path, stored, show_secrets) else inside(path, stored, show_secrets=show_secrets, editable=sign == "+")
-    )
+    folded = inside(path, stored, show_secrets=show_secrets, editable=sign == "+")
     if folded:
         content = content + draw.own(" ▸", "$faint")
     return [Line(content, 2, path=path if sign == "+" else None, folded=folded, hanging=min(4, width))]
@@ -179,7 +177,9 @@ def _replace(change: Change, width: int, show_secrets: bool) -> list[Line]:
 
 
 def inside(path: str, stored: Value, *, show_secrets: bool, editable: bool, most: int = 60) -> tuple[Line, ...]:
-    """What is folded below a one-line value: its children, or a long text in full."""
+    """What is folded below a one-line value: its children, or a long text in full; nothing below a masked one."""
+    if draw.masked(path, stored, show_secrets):
+        return ()
     if isinstance(stored, str):
         return (Line(draw.block(stored), 4, bar="$line"),) if len(stored) > 150 else ()
     if isinstance(stored, Tagged) and stored.kind == "args":
@@ -210,19 +210,13 @@ def message(path: str, stored: Value, width: int, *, sign: str, show_secrets: bo
     head = _path(path, width) + Content("  ") + draw.own(f"{sign} {role}".strip(), f"{style} bold")
     if view.status == "error":
         head = head + draw.own("  error", "$error")
-    text = draw.block(view.text if show_secrets else _mask_text(view.text), "" if sign != "-" else "strike $old", limit=1_500)
+    text = draw.block(masking.text(view.text, show_secrets=show_secrets), "" if sign != "-" else "strike $old", limit=1_500)
     lines = [Line(head, 2, path=path)]
     if view.text:
         lines.append(Line(text, 4, bar=style))
     for call in view.tool_calls:
         lines.append(Line(draw.own("⚒ " + preview.call_text(call, 400), "$quiet"), 4, bar=style, hanging=2))
     return lines
-
-
-def _mask_text(text: str) -> str:
-    from studio.render import secrets
-
-    return secrets.mask_text(text)
 
 
 def _unchanged(point: Point) -> list[Line]:
@@ -288,9 +282,8 @@ def task_lines(task: Task, inner: Sequence[Address]) -> list[Line]:
             shown = shown + draw.own("  a to answer", "$wait")
         lines.append(Line(shown, 4, hanging=2))
     if task.error:
-        lines.append(
-            Line(draw.block(task.error.strip().splitlines()[-1] if task.error.strip() else "error", "$error"), 4, hanging=2)
-        )
+        last = next(reversed(masking.text(task.error.strip()).splitlines()), "error")
+        lines.append(Line(draw.block(last, "$error"), 4, hanging=2))
     mine = [address for address in inner if address.checkpoint_ns in task.subgraph_ns]
     if mine:
         lines.append(Line(draw.own(f"→ subgraph, {labels.plural(len(mine), 'superstep')}", "$lane-sub"), 4, address=mine[0]))
@@ -298,12 +291,12 @@ def task_lines(task: Task, inner: Sequence[Address]) -> list[Line]:
 
 
 def question(stored: Value) -> str:
-    """An interrupt's value as a person reads it: its own words where it has some."""
+    """An interrupt's value as a person reads it: its own words where it has some. Masked."""
     if isinstance(stored, str):
-        return stored
+        return masking.text(stored)
     if isinstance(stored, dict):
         for key in ("question", "message", "prompt", "text", "description", "title"):
             words = stored.get(key)
             if isinstance(words, str) and words:
-                return words
+                return masking.text(words)
     return preview.summary(stored, 400)

@@ -97,7 +97,7 @@ def _message(
     if address:
         right = draw.own(f"{draw.number(row, address)} {draw.title(row, 24) if row else ''}".strip(), "$faint")
     path = f"/{channel.replace('~', '~0').replace('/', '~1')}/{index}"
-    if view is None:
+    if view is None or draw.masked(path, item, show_secrets):
         return [Line(draw.value(path, item, 160, show_secrets=show_secrets), 2, path=path, address=address, right=right), BLANK]
     style = _STYLES.get(view.role, "$quiet")
     name = f"{view.role} · {gate.line(view.name, 40)}" if view.name else view.role

@@ -7,6 +7,7 @@ from typing import Any
 
 from textual.content import Content
 
+from studio import tagged
 from studio.model import Problem
 from studio.render import gate, labels, preview
 from studio.tui import draw
@@ -54,7 +55,7 @@ def _section(title: str, values: Mapping[str, Any], show_secrets: bool, *, fold:
     rows = []
     for name, value in list(values.items())[:500]:
         shown = Content.styled(preview.summary(value, 240, key=str(name), show_secrets=show_secrets), "")
-        folded = inside("/" + str(name), value, show_secrets=show_secrets, editable=False)
+        folded = inside(tagged.join_path([str(name)]), value, show_secrets=show_secrets, editable=False)
         rows.append(_fact(str(name), shown + draw.own(" ▸", "$faint") if folded else shown, folded))
     head = draw.own(title, "bold") + draw.own(f"  {len(values):,}", "$faint")
     if fold:

@@ -14,7 +14,7 @@ from textual.widgets.tree import TreeNode
 
 from studio import tagged
 from studio.model import Value
-from studio.render import gate, preview
+from studio.render import gate, masking, preview
 from studio.tui import draw
 from studio.tui.messages import PathChosen, PathSelected
 from studio.tui.point import Point
@@ -139,7 +139,7 @@ class StatePane(Tree[Item]):
 
     def _fill(self, node: TreeNode[Item]) -> None:
         item = node.data
-        if item is None or node.children:
+        if item is None or node.children or draw.masked(item.path, item.value, self._shows_secrets):
             return
         self._add(node, tagged.children(item.value), item.path, editable=item.editable, depth=item.depth + 1)
 
@@ -226,7 +226,7 @@ class StatePane(Tree[Item]):
         out.append(gate.line(item.step, 40).ljust(10), Style(bold=item.depth == 0))
         room = max(16, self.size.width - 3 * item.depth - len(out) - 8)
         out.append("  ")
-        shown = preview.summary(item.value, room, key=item.step, show_secrets=self._shows_secrets)
+        shown = preview.summary(item.value, room, key=masking.name_in(item.path), show_secrets=self._shows_secrets)
         out.append(shown, quiet if node.allow_expand else Style())
         if item.depth == 0 and self._point is not None:
             rebuilt = self._point.state.rebuilt.get(item.step)

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from textual.content import Content
 
+from studio import tagged
 from studio.model import Task
 from studio.render import gate, labels, preview, secrets
 from studio.tui import draw
@@ -57,15 +58,14 @@ def _task(task: Task, point: Point, tree: CheckpointTree) -> list[Line]:
         shown = draw.value("/arg", task.arg, 240, show_secrets=point.show_secrets)
         lines.append(_fact("sent with", shown, folded=inside("/arg", task.arg, show_secrets=point.show_secrets, editable=False)))
     for write in task.writes:
+        path = tagged.join_path([write.channel])
         shown = (
             draw.text(write.channel, "$quiet", 40)
             + draw.own("  ")
-            + draw.value("/" + write.channel, write.value, 240, show_secrets=point.show_secrets)
+            + draw.value(path, write.value, 240, show_secrets=point.show_secrets)
         )
-        folded = inside("/" + write.channel, write.value, show_secrets=point.show_secrets, editable=False)
-        lines.append(
-            _fact("wrote", shown, folded=() if draw.masked("/" + write.channel, write.value, point.show_secrets) else folded)
-        )
+        folded = inside(path, write.value, show_secrets=point.show_secrets, editable=False)
+        lines.append(_fact("wrote", shown, folded=folded))
     for interrupt in task.interrupts:
         lines.append(_fact("asked", draw.text(question(interrupt.value), "bold", 2_000)))
         if isinstance(interrupt.value, dict):

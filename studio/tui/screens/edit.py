@@ -22,7 +22,7 @@ from textual.widgets import Static, TextArea
 from studio import tagged
 from studio.errors import PatchError
 from studio.model import Tagged_JSON, Value
-from studio.render import gate, secrets
+from studio.render import gate, masking
 from studio.tui import draw
 from studio.tui.keys import KeyLine
 
@@ -86,6 +86,7 @@ class EditScreen(ModalScreen[Edited | None]):
         value: Value,
         hint: str = "",
         *,
+        path: str = "",
         show_secrets: bool = False,
         doc: Tagged_JSON = None,
         has_doc: bool = False,
@@ -93,8 +94,8 @@ class EditScreen(ModalScreen[Edited | None]):
         super().__init__()
         self._title = title
         self._hint = hint
-        mask = None if show_secrets else secrets.reason
-        self._doc = doc if has_doc else tagged.to_tagged(value, mask=mask, limit=LIMIT)
+        name = masking.name_in(path)
+        self._doc = doc if has_doc else masking.document(value, name, show_secrets=show_secrets, limit=LIMIT)
         self._first = tagged.dumps(self._doc, indent=2)
         self._is_text = isinstance(self._doc, str) and gate.clean(self._doc) == self._doc
         self._as_text = False

@@ -234,6 +234,7 @@ class ForkScreen(ModalScreen[Made | None]):
             f"{path}  at {draw.number(row)}",
             value,
             "A fork keeps what you set here; the file stays as it is.",
+            path=path,
             show_secrets=self.point.show_secrets,
             doc=held.doc if held else None,
             has_doc=held is not None,

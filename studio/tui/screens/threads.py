@@ -16,7 +16,7 @@ from textual.worker import get_current_worker
 
 from studio.errors import StudioError
 from studio.model import Thread
-from studio.render import gate, labels, preview
+from studio.render import gate, labels, masking, preview
 from studio.tui import draw
 from studio.tui.keys import KeyLine
 from studio.tui.messages import Failed, ThreadsLoaded
@@ -72,7 +72,7 @@ class ThreadList(RowView):
 
 def _words(thread: Thread, room: int) -> Content:
     """First and last words of the thread, or its metadata where nobody spoke."""
-    said, last = thread.first_text, thread.last_text
+    said, last = masking.text(thread.first_text or ""), masking.text(thread.last_text or "")
     half = room if not last or last == said else room // 2 - 2
     if said:
         shown = draw.text(f"“{said}”" if len(said) < half - 2 else said, "$quiet", max(8, half))

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 from studio import tagged
 from studio.model import START, Author, Change, Comparison, State, Task, Value
-from studio.render import gate, labels, preview, secrets
+from studio.render import gate, labels, masking, preview, secrets
 from studio.tree import CheckpointTree
 from studio.web.links import Place
 from studio.web.views.values import (
@@ -20,7 +20,6 @@ from studio.web.views.values import (
     Span,
     bubble,
     kind_of,
-    last_key,
     lines_of,
     shown,
     text_spans,
@@ -150,7 +149,7 @@ def _group(place: Place, authors: Sequence[Author], members: Sequence[Change], c
 
 def _change(place: Place, change: Change, reveal: Reveal) -> ChangeView:
     sign, word = SIGNS[change.op]
-    key = last_key(change.path)
+    key = masking.name_in(change.path)
     base = ChangeView(
         path=gate.line(change.path, 300),
         href=place.to(path=change.path).url(),
@@ -166,11 +165,11 @@ def _change(place: Place, change: Change, reveal: Reveal) -> ChangeView:
     if change.op == "move":
         return replace(base, form="move", from_path=gate.line(change.from_path or "", 300))
     value = change.before if change.op == "remove" else change.after
+    if any(side is not None and side.masked for side in (base.before, base.after)):
+        return base
     drawn = bubble(value, sign=sign, sign_word=word)
     if drawn is not None:
         return replace(base, form="message", bubble=drawn)
-    if any(side is not None and side.masked for side in (base.before, base.after)):
-        return base
     spans = _text_change(change)
     if spans:
         return replace(base, form="text", spans=spans)
@@ -277,11 +276,11 @@ def scheduled(task: Task, place: Place, tree: CheckpointTree) -> Scheduled:
 def question_text(value: Value) -> str:
     """An interrupt's question in words: the text of the usual keys, else the value in one line."""
     if isinstance(value, str):
-        return gate.line(value, 300)
+        return gate.line(masking.text(value), 300)
     if isinstance(value, Mapping):
         for key in ("question", "message", "prompt", "text", "description", "action"):
             if isinstance(value.get(key), str):
-                return gate.line(value[key], 300)
+                return gate.line(masking.text(value[key]), 300)
     return preview.summary(value, 300)
 
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from studio import tagged
 from studio.history.walk import upward
 from studio.model import Address, State, Value
-from studio.render import gate, preview
+from studio.render import gate, preview, secrets
 from studio.session import Session
 from studio.tree import CheckpointTree
 from studio.web.links import Place
@@ -43,6 +43,8 @@ def conversation(
 ) -> Conversation:
     """The last messages up to index `before` of the longest message channel, or of the channel of the selected path."""
     channels = message_channels(state)
+    if not session.show_secrets:
+        channels = [name for name in channels if not secrets.is_secret_name(name)]
     if not channels:
         return Conversation("", (), 0, "", (), empty="No channel of this state holds messages.")
     wanted = (tagged.split_path(place.path) or [""])[0] if place.path else ""

@@ -8,7 +8,7 @@ from typing import Any
 
 from studio import tagged
 from studio.model import Interrupt, State, Task, Value
-from studio.render import gate, labels, preview, secrets
+from studio.render import gate, labels, masking, preview, secrets
 from studio.tree import CheckpointTree
 from studio.web.links import Place
 from studio.web.views.changes import STATUS_KINDS, _track, question_text
@@ -191,13 +191,12 @@ def raw_view(state: State, show_secrets: bool) -> RawView:
         ("format", "not known" if state.format is None else f"checkpoint.v {state.format}"),
         ("stored in", header.origin),
     )
-    mask = None if show_secrets else secrets.reason
     sections = (
-        _section("values", dict(state.values), mask),
-        _section("scheduling channels", dict(state.internal), mask),
-        _section("metadata", dict(state.metadata), mask),
-        _section("channel_versions", _plain(state.channel_versions), None),
-        _section("versions_seen", _plain(state.versions_seen), None),
+        _section("values", dict(state.values), show_secrets),
+        _section("scheduling channels", dict(state.internal), show_secrets),
+        _section("metadata", dict(state.metadata), show_secrets),
+        _section("channel_versions", _plain(state.channel_versions), True),
+        _section("versions_seen", _plain(state.versions_seen), True),
     )
     return RawView(tuple((name, gate.line(value, 300)) for name, value in facts), sections)
 
@@ -206,6 +205,6 @@ def _plain(value: Any) -> Any:
     return {key: _plain(item) for key, item in value.items()} if isinstance(value, Mapping) else value
 
 
-def _section(title: str, value: dict[str, Any], mask: Any) -> tuple[str, str, int]:
-    text = tagged.dumps(tagged.to_tagged(value, mask=mask), indent=2)
+def _section(title: str, value: dict[str, Any], show_secrets: bool) -> tuple[str, str, int]:
+    text = tagged.dumps(masking.document(value, show_secrets=show_secrets), indent=2)
     return title, text[:RAW_LIMIT], max(0, len(text) - RAW_LIMIT)

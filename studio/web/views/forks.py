@@ -11,9 +11,9 @@ from typing import Protocol
 from studio import tagged
 from studio.errors import StudioError
 from studio.model import ForkPreview, RunPlan, Value
-from studio.render import gate, secrets
+from studio.render import gate, masking, secrets
 from studio.web.links import Place
-from studio.web.views.values import Shown, Span, last_key, shown, text_spans
+from studio.web.views.values import Shown, Span, shown, text_spans
 
 MOST_PREVIEW = 40
 
@@ -170,7 +170,7 @@ def edit_row(
     show_secrets: bool = False,
 ) -> EditRow:
     """A value as a form row. A plain string is edited as it is unless a browser's form would change it."""
-    key = last_key(path)
+    key = masking.name_in(path)
     chosen = form or ("text" if plain_text(value) and not secrets.reason(key, value) else "json")
     body = text
     if body is None:
@@ -199,10 +199,7 @@ def plain_text(value: Value) -> bool:
 
 def json_text(value: Value, key: str | None, show_secrets: bool) -> str:
     """Tagged JSON of a value; a masked part stands for the stored one."""
-    why = None if show_secrets else secrets.reason(key, value)
-    if why:
-        return tagged.dumps({"$masked": why})
-    return tagged.dumps(tagged.to_tagged(value, mask=None if show_secrets else secrets.reason), indent=2)
+    return tagged.dumps(masking.document(value, key, show_secrets=show_secrets), indent=2)
 
 
 def promise(
@@ -238,13 +235,13 @@ def promise(
 
 
 def _effect(path: str, op: str, before: Value, after: Value) -> Effect:
-    key = last_key(path)
+    key = masking.name_in(path)
     if (
         op == "replace"
         and isinstance(before, str)
         and isinstance(after, str)
         and max(len(before), len(after)) > 48
-        and not secrets.reason(key, before)
+        and not (secrets.reason(key, before) or secrets.reason(key, after))
     ):
         return Effect(gate.line(path, 200), None, None, text_spans(before, after))
     return Effect(

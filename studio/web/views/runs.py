@@ -8,7 +8,7 @@ from typing import Any
 
 from studio.history.walk import last_of, leaves, upward
 from studio.model import Address, Change, Comparison, RunEvent
-from studio.render import gate, labels, secrets
+from studio.render import gate, labels, masking, secrets
 from studio.runs import Run
 from studio.session import Session
 from studio.tree import CheckpointTree
@@ -17,7 +17,7 @@ from studio.web.views.changes import Group, _groups, question_text
 from studio.web.views.chat import message_channels
 from studio.web.views.forks import AnswerRow
 from studio.web.views.timeline import badges
-from studio.web.views.values import NOTHING, Line, Shown, last_key, shown
+from studio.web.views.values import NOTHING, Line, Shown, shown
 
 MOST_LOG = 400
 MOST_STEPS = 200
@@ -280,7 +280,7 @@ def _side(change: Change, is_left: bool) -> Line:
     value, missing = (change.before, change.op == "add") if is_left else (change.after, change.op == "remove")
     return Line(
         gate.line(change.path, 60),
-        Shown("not there", "null") if missing else shown(value, last_key(change.path), path=change.path, width=72),
+        Shown("not there", "null") if missing else shown(value, masking.name_in(change.path), path=change.path, width=72),
     )
 
 
@@ -291,7 +291,7 @@ def _alone(session: Session, tree: CheckpointTree, place: Place, address: Addres
     talk = set(message_channels(session.state(address)))
     changed.sort(key=lambda change: change.channel in talk)
     lines = tuple(
-        Line(gate.line(one.path, 60), shown(one.after, last_key(one.path), path=one.path, width=72))
+        Line(gate.line(one.path, 60), shown(one.after, masking.name_in(one.path), path=one.path, width=72))
         for one in changed[:MOST_LINES]
     )
     return _cell(tree, place, address, lines, max(0, len(changed) - MOST_LINES))

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from studio.model import Hit, Thread
-from studio.render import gate, labels, preview
+from studio.render import gate, labels, masking, preview
 from studio.web.links import Place
 
 MOST_THREADS = 300
@@ -117,8 +117,8 @@ def _row(place: Place, thread: Thread) -> ThreadRow:
     return ThreadRow(
         href=Place(place.file, thread.thread_id).url(),
         title=gate.line(thread.thread_id, 120) or "(empty name)",
-        first=gate.line(thread.first_text or "", 220),
-        last=gate.line(thread.last_text or "", 220) if thread.last_text != thread.first_text else "",
+        first=gate.line(masking.text(thread.first_text or ""), 220),
+        last=gate.line(masking.text(thread.last_text or ""), 220) if thread.last_text != thread.first_text else "",
         status=labels.status_word(thread.status),
         status_kind=STATUS_KINDS[thread.status],
         facts=" · ".join(facts),

@@ -8,7 +8,7 @@ from typing import Any
 
 from studio import tagged
 from studio.model import Value
-from studio.render import gate, preview, secrets, words
+from studio.render import gate, masking, preview, secrets, words
 from studio.value import MapValue, Opaque, Tagged
 
 INLINE = 160
@@ -68,13 +68,13 @@ class Node:
 
 @dataclass(frozen=True, slots=True)
 class Reveal:
-    """Which single masked value a person asked to see; everything else stays masked."""
+    """Which single masked value a person asked to see, with all in it; everything else stays masked."""
 
     path: str | None = None
     all: bool = False
 
     def covers(self, path: str) -> bool:
-        return self.all or (self.path is not None and path == self.path)
+        return self.all or (self.path is not None and (path == self.path or path.startswith(self.path + "/")))
 
 
 NOTHING = Reveal()
@@ -115,11 +115,6 @@ def shown(value: Value, key: str | None = None, *, path: str = "", reveal: Revea
     return Shown(text, kind_of(value), type_of(value), cut=text.endswith("…"))
 
 
-def last_key(path: str) -> str | None:
-    steps = tagged.split_path(path)
-    return steps[-1] if steps else None
-
-
 def expandable(value: Value) -> bool:
     if isinstance(value, str):
         return len(value) > INLINE - 4 or "\n" in value
@@ -150,12 +145,10 @@ def node(
     selected: str | None = None,
     reveal: Reveal = NOTHING,
     note: str = "",
-    key: str | None = None,
     whole: bool = False,
 ) -> Node:
     """A tree line with its children when `path` leads to an opened one, or while `depth` lasts."""
-    key = label if key is None else key
-    line = shown(value, key, path=path, reveal=reveal)
+    line = shown(value, masking.name_in(path) or label, path=path, reveal=reveal)
     can = expandable(value) and not line.masked
     unfolded = can and (depth > 0 or any(inner == path or inner.startswith(path + "/") for inner in opened))
     children: tuple[Node, ...] = ()
@@ -263,7 +256,7 @@ def bubble(value: Value, *, limit: int = 1600, **more: Any) -> Bubble | None:
     if found.role == "remove":
         text = f"removes message {found.id or ''}"
     else:
-        text = secrets.mask_text(found.text[: limit + 1])
+        text = secrets.mask_text(found.text[: limit + 2_000])  # a key that the cut would leave half of
     title = found.role if found.role != "tool" else "tool result"
     if found.name:
         title += f" · {gate.line(found.name, 60)}"
@@ -302,7 +295,6 @@ def lines_of(
     made = []
     for step, item in items[:limit]:
         inner = tagged.join_path([*tagged.split_path(path), str(step)])
-        made.append(
-            Line(gate.line(str(step), 60), shown(item, str(step), path=inner, reveal=reveal), link(inner), inner == selected)
-        )
+        drawn = shown(item, masking.name_in(inner), path=inner, reveal=reveal)
+        made.append(Line(gate.line(str(step), 60), drawn, link(inner), inner == selected))
     return Lines(tuple(made), max(0, len(items) - limit))

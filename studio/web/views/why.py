@@ -8,10 +8,10 @@ from dataclasses import dataclass
 from studio import why as core
 from studio.errors import StudioError
 from studio.model import START, Address, Task
-from studio.render import gate, preview
+from studio.render import gate, masking, preview
 from studio.session import Session
 from studio.web.links import Place
-from studio.web.views.values import Line, last_key, shown
+from studio.web.views.values import Line, shown
 
 BASIS = {"writes": "from its stored writes", "versions": "inferred from version numbers", "source": "from the record's source"}
 
@@ -43,7 +43,7 @@ class Why:
 def why(session: Session, place: Place, path: str) -> Why:
     """The chain behind the value at `path` in the checkpoint of `place`."""
     chain = core.chain(session, place.address, path)
-    summary = preview.summary(chain.value, 60, key=last_key(path)) if chain.exists else "not there"
+    summary = preview.summary(chain.value, 60, key=masking.name_in(path)) if chain.exists else "not there"
     steps: tuple[Step, ...] = ()
     note = "" if chain.complete else "Earlier supersteps are not listed."
     if chain.writer is None:
@@ -95,7 +95,7 @@ def _earlier(step: core.Step, place: Place) -> Step:
         f"#{step.row.number}" + (f" · {ran}" if ran and not is_input else ""),
         _link(place, step.address, picked[0][0] if picked else first.path),
         step.row.number,
-        tuple(Line(gate.line(path, 60), shown(value, last_key(path), path=path, width=64)) for path, value in picked),
+        tuple(Line(gate.line(path, 60), shown(value, masking.name_in(path), path=path, width=64)) for path, value in picked),
         bool(step.related),
         "input" if is_input else "step",
     )
