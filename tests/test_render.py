@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+import unicodedata
 
 import pytest
 from hypothesis import given
@@ -28,6 +29,41 @@ def test_escapes_are_visible_and_ordinary_text_is_left_alone() -> None:
     assert gate.clean("a\x1b[31mred\u202eabc") == "a\\x1b[31mred\\u202eabc"
     assert gate.clean("naïve – 日本 – key") == "naïve – 日本 – key"
     assert gate.line("two\nlines") == "two\\nlines"
+
+
+VISIBLE_FORMAT = "\u0600\u0601\u0602\u0603\u0604\u0605\u06dd\u070f\u0890\u0891\u08e2\U000110bd\U000110cd"
+"""Arabic, Syriac and Kaithi signs that Unicode calls format characters, but that are drawn."""
+IGNORED = [
+    *(0x34F, 0x115F, 0x1160, 0x17B4, 0x17B5, 0x2065, 0x2800, 0x3164, 0xFFA0, 0xFFF0, 0xFFF8),
+    *range(0x180B, 0x1810),
+    *range(0xFE00, 0xFE10),
+    *range(0xE0000, 0xE1000),
+]
+
+
+def test_no_character_that_is_not_seen_passes_the_gate() -> None:
+    by_category = [c for c in map(chr, range(0x110000)) if unicodedata.category(c) in ("Cc", "Cf", "Cs", "Zl", "Zp")]
+    passed = [f"{ord(c):x}" for c in {*by_category, *map(chr, IGNORED)} - {*VISIBLE_FORMAT} if c in gate.line(f"pay{c}pal")]
+    assert not passed
+    assert gate.line("hi\U000e0069\U000e0067") == "hi\\U000e0069\\U000e0067"
+    assert gate.line("\U0001f600\ufe01\U000e0101") == "\U0001f600\\ufe01\\U000e0101"
+    assert gate.line("♥\ufe0f\ufe0f") == "♥\ufe0f\\ufe0f"
+    assert gate.line("क\u200d\u200dष") == "क\\u200d\\u200dष"
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "❤\ufe0f ☎\ufe0e 1\ufe0f\u20e3 ‼\ufe0f ↔\ufe0f",
+        "👩🏽\u200d💻 👨\u200d👩\u200d👧 ❤\ufe0f\u200d🔥 🏳\ufe0f\u200d🌈 🇫🇷",
+        "\U0001f3f4\U000e0067\U000e0062\U000e0065\U000e006e\U000e0067\U000e007f",
+        "می\u200cخواهم",
+        "क्\u200dष",
+        "naïve – 日本\u3000한국 ٣\u06dd",
+    ],
+)
+def test_emoji_and_every_script_stay_readable(text: str) -> None:
+    assert gate.clean(text) == gate.line(text) == text
 
 
 @pytest.mark.parametrize(

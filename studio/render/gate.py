@@ -1,23 +1,48 @@
-"""The output gate: stored text is hostile (design rule 7), so nothing from a file is shown before it passed here.
+"""The output gate: stored text is hostile, so nothing from a file is shown before it passed here.
 
-What a terminal or browser would obey instead of show becomes a visible escape: control bytes, C1, direction marks, invisible
-format characters, lone surrogates. Markup needs no escape here: the page autoescapes and the terminal UI never parses markup.
+What a terminal or browser would obey instead of show becomes a visible escape, and so does what neither shows at all: control
+characters, line separators, direction marks, lone surrogates, and every character that Unicode has ignored where it is not
+supported (Default_Ignorable_Code_Point) or that is drawn as nothing. Hidden text for a model, or a name that only looks like
+another, is seen that way. Markup needs no escape here: the page autoescapes and the terminal UI never parses markup.
+
+Three kinds stay, each only where a writing system or an emoji needs it, so that ordinary text is not spoilt: a joiner (U+200C,
+U+200D) between two characters outside the Latin, Greek and Cyrillic scripts; one presentation selector (U+FE0E, U+FE0F) after a
+symbol or in a keycap; the tags of the three flags that have them. The other variation selectors only choose between shapes of
+one character, and can carry any bytes: they are escaped.
 """
 
 from __future__ import annotations
 
 import re
+import unicodedata
 
-_FORMAT = (
-    "\x7f-\x9f\u00ad\u061c\u180e\u200b\u200e\u200f\u2028-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb\ud800-\udfff\U000e0000-\U000e007f"
+_IGNORABLE = (
+    "\u00ad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b-\u200f\u202a-\u202e\u2060-\u206f\u3164\ufe00-\ufe0f\ufeff"
+    "\uffa0\ufff0-\ufff8\U0001bca0-\U0001bca3\U0001d173-\U0001d17a\U000e0000-\U000e0fff"
 )
-_UNSAFE = re.compile(f"[\x00-\x08\x0b-\x1f{_FORMAT}]")
-_UNSAFE_LINE = re.compile(f"[\x00-\x1f{_FORMAT}]")
+"""Default_Ignorable_Code_Point of Unicode 16, which the standard library does not tell; unassigned ones are reserved for it."""
+_BLANK = "\u2800\U0001d159"
+"""Drawn as nothing, though no space: the empty Braille pattern and the null notehead."""
+_OBEYED = "\x7f-\x9f\u2028\u2029\ufff9-\ufffb\U00013430-\U0001345f\ud800-\udfff"
+_FORMAT = _OBEYED + _IGNORABLE + _BLANK
+_FLAG = (
+    "\U0001f3f4\U000e0067\U000e0062(?:\U000e0065\U000e006e\U000e0067|\U000e0073\U000e0063\U000e0074|\U000e0077\U000e006c\U000e0073)"
+    "\U000e007f"
+)
+"""England, Scotland and Wales."""
+_UNSAFE = re.compile(f"{_FLAG}|[\x00-\x08\x0b-\x1f{_FORMAT}]")
+_UNSAFE_LINE = re.compile(f"{_FLAG}|[\x00-\x1f{_FORMAT}]")
 _NAMES = {"\n": "\\n", "\t": "\\t", "\r": "\\r"}
+_JOINERS = "\u200c\u200d"
+_SELECTORS = "\ufe0e\ufe0f"
+_FIRST_THAT_JOINS = "\u0590"
+_KEYCAP = "\u20e3"
 
 
 def _escape(match: re.Match[str]) -> str:
     character = match.group()
+    if len(character) > 1 or _belongs(character, match.string, match.start()):
+        return character
     code = ord(character)
     if character in _NAMES:
         return _NAMES[character]
@@ -28,12 +53,26 @@ def _escape(match: re.Match[str]) -> str:
     return f"\\u{code:04x}" if code <= 0xFFFF else f"\\U{code:08x}"
 
 
+def _belongs(character: str, text: str, at: int) -> bool:
+    """Whether an ignorable character does its work here: joins what can be joined, or chooses the look of a symbol."""
+    before, after = text[at - 1 : at], text[at + 1 : at + 2]
+    if character in _JOINERS:
+        return _joins(before) and _joins(after)
+    if character in _SELECTORS:
+        return unicodedata.category(before or " ") in ("So", "Sm") or before in ("‼", "⁉", "〰") or after == _KEYCAP
+    return False
+
+
+def _joins(beside: str) -> bool:
+    return beside >= _FIRST_THAT_JOINS and (beside in _SELECTORS or not re.match(f"[{_FORMAT}]", beside))
+
+
 def clean(text: str, multiline: bool = True) -> str:
     """Stored text made safe to show, with every dangerous character as a visible escape.
 
     `multiline=False` also escapes newline and tab, for names, ids and one-line summaries.
     """
-    if text.isprintable():  # holds nothing of the kinds above, and most names and ids are
+    if text.isascii() and text.isprintable():  # most names and ids
         return text
     return (_UNSAFE if multiline else _UNSAFE_LINE).sub(_escape, text)
 
