@@ -55,7 +55,12 @@ class Child:
         self.tail: deque[str] = deque(maxlen=40)
         """The last lines that the user's code printed, for a process that dies without a word."""
         document = {**request, "graph": graph.request(), "watch": True}
-        self._request = json.dumps(document).encode("ascii") + b"\n"
+        try:
+            self._request = json.dumps(document).encode("ascii") + b"\n"
+        except ValueError as error:  # Python's limit, which holds in the user's interpreter too
+            raise RunError(
+                "an integer of more than 4,300 digits cannot be given to a graph", "Give it as a text.", "too-large"
+            ) from error
         environment = {**os.environ, "PYTHONIOENCODING": "utf-8:backslashreplace"}
         try:
             self._process = subprocess.Popen(

@@ -10,7 +10,6 @@ it.
 from __future__ import annotations
 
 import contextlib
-import json
 from typing import Any
 
 from studio.codec import jsontext, msgpack_slow
@@ -154,8 +153,8 @@ def _style(like: bytes | None) -> jsontext.Style:
     if like:
         text = like.decode("utf-8", "surrogateescape")
         try:
-            value = json.loads(text, strict=False)
+            value = jsontext.loads(text, dict, strict=False)
             return next((style for style in jsontext.STYLES if jsontext.dumps(value, style) == text), jsontext.PYTHON)
-        except (ValueError, RecursionError):
+        except ValueError:
             pass
     return jsontext.PYTHON

@@ -13,6 +13,7 @@ from itertools import islice
 from typing import TYPE_CHECKING, Literal
 
 from studio import tagged
+from studio.codec.jsontext import int_text
 from studio.errors import StudioError
 from studio.history.walk import upward
 from studio.model import START, Address, Author, Basis, Change, Comparison, Interrupt, Row, Task, Value
@@ -202,7 +203,7 @@ def _needle(value: Value) -> re.Pattern[str] | None:
     if isinstance(value, bool) or value is None:
         return None
     if isinstance(value, (int, float)):
-        digits = re.sub(r"\D", "", f"{value:.2f}".rstrip("0").rstrip(".") if isinstance(value, float) else str(value))
+        digits = re.sub(r"\D", "", f"{value:.2f}".rstrip("0").rstrip(".") if isinstance(value, float) else int_text(value))
         digits = digits.rstrip("0") or digits
         return re.compile(r"(?<!\d)" + r"[.,' ]?".join(digits) + r"(?:[.,']?0*)*(?!\d)") if 2 <= len(digits) <= 40 else None
     if isinstance(value, str) and 3 <= len(value) <= 200:

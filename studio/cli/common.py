@@ -56,14 +56,16 @@ def pair_argument(text: str, option: str) -> tuple[str, Any]:
     if "=" not in text:
         raise UsageError(f"{option} {text!r} has no value", f"write {option} NAME=VALUE")
     at = text.find("=")
+    why = ""
     while at >= 0:
         try:
             return text[:at], loads(text[at + 1 :])
-        except PatchError:
+        except PatchError as error:
+            why = why or error.message
             at = text.find("=", at + 1)
     name, _, value = text.partition("=")
     raise UsageError(
-        f"{option} {name}: {value!r:.60} is no JSON", f"""texts need double quotes inside: {option} '{name}="{value[:40]}"'"""
+        f"{option} {name}: {value!r:.60} is {why}", f"""texts need double quotes inside: {option} '{name}="{value[:40]}"'"""
     )
 
 

@@ -83,7 +83,8 @@ def _line(thread: Thread, documents: Documents, out: Out, width: int) -> str:
     branches = f" {len(thread.heads)} branches" if len(thread.heads) > 1 else ""
     scratch = f" +{thread.scratch_checkpoints} forked" if thread.scratch_checkpoints else ""
     metadata = " ".join(
-        f"{line(key)}={line(str(documents.text(str(value), key)), 40)}" for key, value in list(thread.metadata.items())[:4]
+        f"{line(key)}={line(documents.text(value, key) or '', 40) if isinstance(value, str) else out.brief(value, 40, key)}"
+        for key, value in list(thread.metadata.items())[:4]
     )
     room = max(30, out.width - width - 50)
     parts = [line(documents.text(thread.first_text) or "", room)]

@@ -7,6 +7,7 @@ import re
 import sys
 from collections.abc import Callable
 from json.decoder import scanstring  # type: ignore[attr-defined]
+from math import isinf
 from typing import Any, NamedTuple
 
 from studio.codec.inert import MapValue
@@ -37,10 +38,13 @@ STYLES = (PYTHON, Style(ascii=True), Style(",", ":"), Style(",", ":", True))
 def loads(text: str, pairs: Pairs, *, constants: bool = True, strict: bool = True) -> Any:
     """Parse; `pairs` makes each object. Integers of any length, any depth. `json.JSONDecodeError` says where it breaks."""
     constant = parse_constant if constants else _no_constant(text)
+    real = float if constants else _finite(text)
     try:
-        return json.loads(text, object_pairs_hook=pairs, parse_int=text_int, parse_constant=constant, strict=strict)
+        return json.loads(
+            text, object_pairs_hook=pairs, parse_int=text_int, parse_float=real, parse_constant=constant, strict=strict
+        )
     except RecursionError:
-        return _loads_slow(text, pairs, constant, strict)
+        return _loads_slow(text, pairs, constant, real, strict)
 
 
 def parse_constant(word: str) -> float:
@@ -55,7 +59,18 @@ def _no_constant(text: str) -> Callable[[str], float]:
     return refuse
 
 
-def _loads_slow(text: str, pairs: Pairs, constant: Callable[[str], float], strict: bool) -> Any:
+def _finite(text: str) -> Callable[[str], float]:
+    def parse(word: str) -> float:
+        number = float(word)
+        if isinf(number):
+            hint = f'{word:.40} is beyond the largest float, infinity is written {{"$float": "inf"}}'
+            raise json.JSONDecodeError(hint, text, text.find(word))
+        return number
+
+    return parse
+
+
+def _loads_slow(text: str, pairs: Pairs, constant: Callable[[str], float], real: Callable[[str], float], strict: bool) -> Any:
     stack: list[tuple[bool, list[Any]]] = []  # (is an object, its items or alternating keys and values)
     position = 0
     want = "value"  # value | first (value or close) | key | firstkey | colon | after
@@ -80,7 +95,7 @@ def _loads_slow(text: str, pairs: Pairs, constant: Callable[[str], float], stric
             if quote:
                 value, position = scanstring(text, position, strict)
             elif number:
-                value = text_int(number) if number.lstrip("-").isdigit() else float(number)
+                value = text_int(number) if number.lstrip("-").isdigit() else real(number)
             else:
                 value = _WORDS[word] if word in _WORDS else constant(word)
             complete = True

@@ -102,7 +102,9 @@ def sort_key(value: Any) -> bytes:
     try:
         return msgpack_slow.pack(value, _key_pair)
     except PatchError:
-        return repr(value).encode("utf-8", "surrogatepass")
+        from studio.tagged import dumps, to_tagged
+
+        return dumps(to_tagged(value)).encode()
 
 
 def _key_pair(value: Any) -> tuple[int, bytes] | None:

@@ -8,6 +8,7 @@ from typing import Any
 
 from studio.explain.channels import NOT_NODES, TASKS, is_internal, members, spelled_target
 from studio.model import Address, Problem, RawCheckpoint, Value
+from studio.stores.headers import is_step
 from studio.value import Opaque, Tagged, decode, decode_metadata
 
 NEWEST_FORMAT = 4
@@ -42,7 +43,7 @@ class Blob:
     @property
     def step(self) -> int | None:
         step = self.metadata.get("step", self.raw.header.step)
-        return step if isinstance(step, int) and not isinstance(step, bool) else None
+        return step if is_step(step) else None
 
     @property
     def source(self) -> str | None:

@@ -13,6 +13,7 @@ from studio.explain.interrupts import questions
 from studio.explain.rows import TaskRows, row_value
 from studio.explain.schedule import Planned, triggers_of
 from studio.model import Status, Task, TaskStatus, Trigger, Value, Write
+from studio.render import preview
 from studio.value import Opaque
 
 MOST_JOINS = 4
@@ -178,7 +179,9 @@ def error_text(task: TaskRows) -> str | None:
     if task.error is None:
         return None
     value = row_value(task.error)
-    return value if isinstance(value, str) else f"(unreadable: {value.reason})" if isinstance(value, Opaque) else str(value)
+    if isinstance(value, Opaque):
+        return f"(unreadable: {value.reason})"
+    return value if isinstance(value, str) else preview.summary(value, 2_000)
 
 
 def own_ns(ns: str, name: str | None, ident: str | None) -> str | None:

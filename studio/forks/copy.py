@@ -6,12 +6,12 @@ stored bytes, because untouched values of `studio.value` encode to the bytes the
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
 from studio import value
+from studio.codec import jsontext
 from studio.errors import PatchError
 from studio.forks import ids
 from studio.forks.rows import NewRow
@@ -75,7 +75,7 @@ class Draft:
             self.origin.tag,
             value.encode(self.origin.tag, record, self.origin.blob),
             self.origin.metadata_tag,
-            json.dumps(self.metadata, ensure_ascii=False).encode("utf-8", "surrogatepass"),
+            jsontext.dumps(self.metadata).encode("utf-8", "surrogatepass"),
         )
 
 

@@ -128,7 +128,7 @@ def _masked_or(value: Value, key: str | None, room: int, depth: int, show_secret
 
 
 def _summary(value: Value, room: int, depth: int, show_secrets: bool) -> str:
-    if not show_secrets and _is_secret(value, room):
+    if not show_secrets and _is_secret(value, room, depth):
         return MASK
     if value is None or isinstance(value, bool):
         return {None: "null", True: "true", False: "false"}[value]
@@ -157,10 +157,12 @@ def _summary(value: Value, room: int, depth: int, show_secrets: bool) -> str:
     return f"⟨{type(value).__name__}⟩"
 
 
-def _is_secret(value: Value, room: int) -> bool:
+def _is_secret(value: Value, room: int, depth: int) -> bool:
     """Only what a summary would show is looked at, so that megabytes cost nothing."""
     if isinstance(value, str):
         return secrets.has_secret(value[: 4 * room + 400])
+    if depth > DEEPEST:
+        return secrets.reason(None, value) is not None
     if isinstance(value, Tagged):
         shown = message(value)
         return secrets.has_secret(shown.text[: 4 * room + 400]) if shown else secrets.reason(None, value) is not None

@@ -57,6 +57,11 @@ def uuid6_time(text: str) -> str | None:
     return found.isoformat() if 2000 <= found.year < 2200 else None
 
 
+def is_step(found: object) -> bool:
+    """Whether this can be the number of a superstep; nobody counts beyond 64 bits."""
+    return isinstance(found, int) and not isinstance(found, bool) and -(1 << 63) <= found < 1 << 63
+
+
 def step_and_source(metadata: bytes) -> tuple[int | None, str | None]:
     """`step` and `source` of a metadata document; None for what is not there, not of its type, or not readable."""
     start = _METADATA_START.match(metadata)
@@ -70,6 +75,6 @@ def step_and_source(metadata: bytes) -> tuple[int | None, str | None]:
         return None, None
     step, source = document.get("step"), document.get("source")
     return (
-        step if isinstance(step, int) and not isinstance(step, bool) else None,
+        step if is_step(step) else None,
         source if isinstance(source, str) else None,
     )

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import sqlite3
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import ormsgpack
 import pytest
 from langchain_core.messages import HumanMessage
 
 from studio.assets import sample_folder
+from studio.codec import jsontext
 from tests.cli.conftest import Studio
 from tests.factories import config, folder_snapshot, saver_at, shop_builder
 
@@ -201,6 +204,66 @@ def test_hostile_text_reaches_no_terminal(studio: Studio, tmp_path: Path) -> Non
     missing = studio("show", path, "\x1b[31m")
     assert missing.code == 3
     assert "\x1b" not in missing.err
+
+
+def rewritten(path: Path, change: Callable[[dict[str, Any]], None], tag: str = "msgpack") -> None:
+    """Change the values of the last checkpoint of a fresh thread, as another writer could have stored them."""
+    with saver_at(path) as saver:
+        shop_builder().compile(checkpointer=saver).invoke({"messages": [HumanMessage("x", id="1")]}, config("t"))
+    with sqlite3.connect(path) as connection:
+        key, blob = connection.execute("SELECT checkpoint_id, checkpoint FROM checkpoints ORDER BY checkpoint_id DESC").fetchone()
+        record = ormsgpack.unpackb(blob, ext_hook=ormsgpack.Ext)
+        change(record["channel_values"])
+        if tag == "json":
+            record["channel_values"] = {k: v for k, v in record["channel_values"].items() if isinstance(v, (int, str, dict))}
+        stored = jsontext.dumps(record).encode() if tag == "json" else ormsgpack.packb(record)
+        connection.execute("UPDATE checkpoints SET type = ?, checkpoint = ? WHERE checkpoint_id = ?", (tag, stored, key))
+        connection.execute("UPDATE checkpoints SET metadata = json_insert(metadata, '$.big', 0) WHERE checkpoint_id = ?", (key,))
+        huge = jsontext.int_text(HUGE).encode()
+        connection.execute(
+            "UPDATE checkpoints SET metadata = CAST(replace(metadata, '\"big\":0', ?) AS BLOB) WHERE checkpoint_id = ?",
+            (f'"big":{huge.decode()}', key),
+        )
+
+
+HUGE = 10**5000
+LOOKS = (["ls"], ["tree"], ["show", "head"], ["show", "head", "--raw"], ["diff", "head"], ["export"], ["search", "kettle"])
+
+
+def test_an_integer_of_five_thousand_digits_is_shown_by_its_size(studio: Studio, tmp_path: Path) -> None:
+    path = tmp_path / "big.sqlite"
+    rewritten(path, lambda values: values.update(price=HUGE, notes={"list": [HUGE, HUGE + 1, "kettle"]}), "json")
+    for command, *rest in LOOKS:
+        for form in ([], ["--json"]):
+            found = studio(command, path, *rest, *form)
+            assert found.code == 0, (command, found.err)
+    assert f"⟨integer of {HUGE.bit_length():,} bits⟩" in studio("show", path, "head").out
+    shown = studio("show", path, "head", "--path", "/price", "--json").doc["value"]
+    assert shown == {"$int": "1" + 5000 * "0"}
+    assert studio("fork", path, "head", "--set", "/price=1" + 5001 * "0", "--json").code == 0
+    given = studio("run", path, "head", "--input", "1" + 5001 * "0", "--graph", "tests.factories:shop_builder", "--yes")
+    assert given.code != 0
+    assert "more than 4,300 digits" in given.err
+
+
+def test_an_extension_value_in_two_thousand_others_is_shown(studio: Studio, tmp_path: Path) -> None:
+    path = tmp_path / "nested.sqlite"
+    inner = ormsgpack.packb("kettle")
+    for _ in range(2_000):
+        inner = ormsgpack.packb(ormsgpack.Ext(7, inner))
+    rewritten(path, lambda values: values.update(price=ormsgpack.unpackb(inner, ext_hook=ormsgpack.Ext)))
+    for command, *rest in LOOKS:
+        found = studio(command, path, *rest)
+        assert found.code == 0, (command, found.err)
+
+
+@pytest.mark.parametrize("arguments", [["fork", "1", "--set", '/price={"a": 1e400}'], ["fork", "1", "--set", "/price=-1e400"],
+    ["run", "head", "--resume", "1e400"], ["fork", "1", "--as-node", "web", "--update", "[1e400]"]])  # fmt: skip
+def test_a_number_beyond_the_largest_float_is_refused(studio: Studio, shop: Path, arguments: list[str]) -> None:
+    command, *rest = arguments
+    found = studio(command, shop, *rest, "--thread", "paused")
+    assert found.code == 2
+    assert "is beyond the largest float" in found.err
 
 
 def test_a_value_of_a_thousand_levels_is_shown_and_exported(studio: Studio, tmp_path: Path) -> None:

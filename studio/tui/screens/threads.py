@@ -86,7 +86,9 @@ def _words(thread: Thread, room: int) -> Content:
 
 def haystack(thread: Thread) -> str:
     """Everything about a thread that the filter looks at, in lower case."""
-    meta = " ".join(f"{key} {value}" for key, value in thread.metadata.items())
+    meta = " ".join(
+        f"{key} {value if isinstance(value, str) else preview.summary(value)}" for key, value in thread.metadata.items()
+    )
     return " ".join(
         [
             thread.thread_id,

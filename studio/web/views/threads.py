@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable
 from dataclasses import dataclass
 
+from studio.codec import jsontext
 from studio.model import Hit, Thread
 from studio.render import gate, labels, masking, preview
 from studio.web.links import Place
@@ -100,7 +100,7 @@ def _haystack(thread: Thread) -> str:
         thread.first_text or "",
         thread.last_text or "",
         thread.status,
-        json.dumps(thread.metadata, default=str, ensure_ascii=False),
+        jsontext.dumps(dict(thread.metadata)),
     )
     return " ".join(parts).casefold()
 
