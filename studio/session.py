@@ -110,8 +110,12 @@ class Session:
         self._read_origins()
 
     def _read_origins(self) -> None:
+        self.forest.set_origins(self._origins())
+
+    def _origins(self) -> dict[Address, tuple[Address, str]]:
+        """Fork -> (origin, hash of its blob), as recorded now."""
         scratch = self.scratch
-        self.forest.set_origins(scratch.origins() if scratch.exists() or os.path.exists(scratch.notes_path) else {})
+        return scratch.origins() if scratch.exists() or os.path.exists(scratch.notes_path) else {}
 
     def close(self) -> None:
         """End runs and watching, and close the stores."""
@@ -155,6 +159,12 @@ class Session:
             raise RefError(f"no thread {thread_id!r}", "`studio ls` lists the threads", "no-such-thread")
         return tree
 
+    def passing_tree(self, thread_id: str) -> CheckpointTree:
+        """The thread's tree for one look: it is not kept, and does not grow."""
+        forest = Forest(self.overlay, self.explainer, self.state, lambda: None)
+        forest.set_origins(self._origins())
+        return forest.tree(thread_id)
+
     def resolve(self, ref: str, thread_id: str | None = None, ns: str | None = None) -> Address:
         """What a person calls a checkpoint (`studio.history.refs`), as an address. Raises RefError or UsageError."""
         if len(ref) >= FULL_ID:  # a full id needs no tree, which a long thread is slow to build
@@ -183,9 +193,9 @@ class Session:
         origin = tree.origin(address)
         return origin if origin is not None and tree.header(address).source == "fork" else tree.parent(address)
 
-    def search(self, text: str, thread_id: str | None = None, limit: int = 200) -> Iterator[Hit]:
-        """Where values hold `text`, each value at its first occurrence; the given thread first, then the others."""
-        return searching.search(self, text, thread_id, limit)
+    def search(self, text: str, thread_id: str | None = None, limit: int = 200, *, others: bool = True) -> Iterator[Hit]:
+        """Where values hold `text`, each value at its first occurrence; the given thread first, then, with `others`, the rest."""
+        return searching.search(self, text, thread_id, limit, others=others)
 
     def edges(self, thread_id: str) -> tuple[Edge, ...]:
         return self.explainer.edges(thread_id)

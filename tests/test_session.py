@@ -2,15 +2,21 @@
 
 from __future__ import annotations
 
+import gc
 import shutil
 from pathlib import Path
+from typing import Annotated, Any, TypedDict
 
 import pytest
+from langgraph.channels.delta import DeltaChannel
+from langgraph.graph import END, START, StateGraph
 from langgraph.types import Command
 
 from studio.errors import OpenError, RefError, UsageError
 from studio.model import Address, ForkRequest, Patch
 from studio.session import Session
+from studio.tagged import get
+from studio.tree import CheckpointTree
 from tests.factories import config, folder_snapshot, saver_at, shop_builder
 
 
@@ -88,6 +94,57 @@ def test_a_diff_over_several_steps_names_who_wrote_last_on_the_way(shop: Path) -
     session = Session.open(str(shop))
     comparison = session.compare(session.resolve("head", "done"), session.resolve("2", "done"))
     assert {change.channel: [a.node for a in change.authors] for change in comparison.changes}["approved"] == ["approve"]
+    session.close()
+
+
+class Lines(TypedDict, total=False):
+    n: int
+    lines: Annotated[
+        list[str],
+        DeltaChannel(lambda state, writes: [*state, *(x for write in writes for x in write)], list, snapshot_frequency=3),
+    ]
+
+
+def test_search_finds_what_delta_channels_hold_at_paths_that_exist(tmp_path: Path) -> None:
+    path = tmp_path / "delta.sqlite"
+    builder: StateGraph[Any] = StateGraph(Lines)
+    builder.add_node("step", lambda state: {"n": state["n"] + 1, "lines": [f"line {state['n'] + 1} of ten"]})
+    builder.add_edge(START, "step")
+    builder.add_conditional_edges("step", lambda state: "step" if state["n"] < 7 else END)
+    with saver_at(path) as saver:
+        builder.compile(checkpointer=saver).invoke({"n": 0, "lines": ["begin"]}, config("t"))
+    session = Session.open(str(path))
+    hits = list(session.search("line "))
+    assert [(hit.path, hit.excerpt) for hit in hits] == [(f"/lines/{n}", f"line {n} of ten") for n in range(1, 8)]
+    for hit in hits:
+        assert get(dict(session.state(hit.address).values), hit.path) == hit.excerpt
+        above = session.tree("t").parent(hit.address)
+        assert above is None or hit.excerpt not in session.state(above).values.get("lines", [])
+    assert list(session.search("value")) == []
+    session.close()
+
+
+def test_search_in_one_thread_reads_no_other(shop: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    session = Session.open(str(shop))
+    read: list[str | None] = []
+    scan = session.overlay.scan
+    monkeypatch.setattr(session.overlay, "scan", lambda thread: (read.append(thread), scan(thread))[1])
+    found = list(session.search("price of the kettle", "paused", others=False))
+    assert {hit.address.thread_id for hit in found} == {"paused"} == set(read)
+    session.close()
+
+
+def test_search_keeps_no_tree_of_the_threads_it_went_through(shop: Path) -> None:
+    def trees() -> int:
+        gc.collect()
+        return sum(isinstance(one, CheckpointTree) for one in gc.get_objects())
+
+    session = Session.open(str(shop))
+    before = trees()
+    hits = list(session.search("price of the kettle"))
+    assert len({hit.address.thread_id for hit in hits}) == 4
+    assert trees() == before
+    assert all(hit.number == session.tree(hit.address.thread_id).number(hit.address) for hit in hits)
     session.close()
 
 

@@ -17,15 +17,13 @@ def run(options: Namespace, out: Out) -> int:
     with opened(options, out) as session:
         thread = session.one_thread(options.thread) if options.thread is not None else None
         documents = Documents(out.show_secrets)
-        hits = session.search(options.text, thread, options.limit)
+        hits = session.search(options.text, thread, options.limit, others=False)
         if out.as_json:
-            found = [documents.hit(hit) for hit in hits if thread in (None, hit.address.thread_id)]
+            found = [documents.hit(hit) for hit in hits]
             out.document({"text": options.text, "hits": found, "problems": documents.problems(session.problems())})
             return 0
         count, last = 0, None
         for hit in hits:
-            if thread not in (None, hit.address.thread_id):
-                continue
             if hit.address.thread_id != last:
                 last = hit.address.thread_id
                 out.say(out.paint(line(last), "bold"))
