@@ -26,7 +26,6 @@ TEXT_LIMIT = 500
 """Characters of a first or last text; the rest is a click away."""
 
 HUMAN = frozenset(("human", "user", "HumanMessage", "HumanMessageChunk"))
-AI = frozenset(("ai", "assistant", "AIMessage", "AIMessageChunk"))
 _OF_LANGGRAPH = frozenset(
     (
         "source",
@@ -106,15 +105,14 @@ def own_metadata(metadata: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def texts(values: Mapping[str, Value]) -> tuple[str | None, str | None]:
-    """The first text of a person, and the last of a person or a model, in the channel that holds the conversation."""
+    """The first and the last text of a person in the channel that holds the conversation."""
     for channel in sorted(values, key=lambda name: name != "messages"):
         items = values[channel]
         if is_secret_name(channel) or not isinstance(items, list) or not any(_role(item) for item in items[:3]):
             continue
         first = next((text for item in items if _role(item) in HUMAN and (text := _text(item))), None)
-        last = next((text for item in reversed(items) if _role(item) in HUMAN | AI and (text := _text(item))), None)
-        if first is not None or last is not None:
-            return first, last
+        if first is not None:
+            return first, next((text for item in reversed(items) if _role(item) in HUMAN and (text := _text(item))), None)
     return None, None
 
 

@@ -48,11 +48,15 @@ def test_status_and_head_are_what_langgraph_would_resume(shop: Path) -> None:
             assert (thread.first_at, thread.last_at) == (min(times), max(times))
 
 
-def test_texts_are_the_first_of_a_person_and_the_last_of_anyone(shop: Path) -> None:
-    found = listed(shop)
-    assert found["done"].first_text == "what is the price of the kettle?"
-    assert found["done"].last_text == "kettle costs 49.9"
-    assert found["paused"].last_text == "what is the price of the kettle?"
+def test_texts_are_the_first_and_the_last_of_a_person(shop: Path, tmp_path: Path) -> None:
+    path = tmp_path / "two.sqlite"
+    path.write_bytes(shop.read_bytes())
+    with saver_at(path) as saver:
+        graph = shop_builder().compile(checkpointer=saver)
+        graph.invoke({"messages": [HumanMessage("and of the pot?", id="human-2")]}, config("done"))
+    found = listed(path)
+    assert (found["done"].first_text, found["done"].last_text) == ("what is the price of the kettle?", "and of the pot?")
+    assert found["paused"].first_text == found["paused"].last_text == "what is the price of the kettle?"
 
 
 def test_what_a_program_put_into_the_metadata_is_shown_and_nothing_of_langgraph_s(tmp_path: Path) -> None:
@@ -133,8 +137,14 @@ def test_roots_and_heads_follow_the_links_alone() -> None:
 
 def test_texts_of_other_kinds_of_messages() -> None:
     blocks = [{"type": "text", "text": "a"}, {"type": "image"}, "b"]
-    plain = [{"role": "system", "content": "s"}, {"role": "user", "content": "u"}, {"type": "ai", "content": blocks}]
+    plain = [
+        {"role": "system", "content": "s"},
+        {"role": "user", "content": "u"},
+        {"type": "ai", "content": "no"},
+        {"type": "human", "content": blocks},
+    ]
     assert texts({"chat": plain}) == ("u", "a b")
+    assert texts({"messages": [{"role": "assistant", "content": "only the model"}]}) == (None, None)
     silent = [{"role": "user", "content": "  "}, {"role": "assistant", "content": ""}]
     assert texts({"notes": ["x"], "messages": silent}) == (None, None)
     first, last = texts({"messages": [{"role": "user", "content": "x" * 9000}]})
