@@ -61,11 +61,11 @@ def pair_argument(text: str, option: str) -> tuple[str, Any]:
         try:
             return text[:at], loads(text[at + 1 :])
         except PatchError as error:
-            why = why or error.message
+            why = why or error.message.removeprefix("no valid JSON: ")
             at = text.find("=", at + 1)
     name, _, value = text.partition("=")
     raise UsageError(
-        f"{option} {name}: {value!r:.60} is {why}", f"""texts need double quotes inside: {option} '{name}="{value[:40]}"'"""
+        f"{option} {name}: {value!r:.60} is no JSON: {why}", f"""texts need double quotes inside: {option} '{name}="{value[:40]}"'"""
     )
 
 
