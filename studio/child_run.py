@@ -313,7 +313,8 @@ async def run(driver: Driver, events: Any) -> dict[str, Any]:
     if request.get("carry"):
         if await carry_rows(driver, request["carry"], request["checkpoint_id"]):
             checkpoint_id = None  # with an id LangGraph would run the finished tasks again
-            resumes = ask_first = False  # the answers are in the rows
+            if any("answer" in item for item in request["carry"]):
+                resumes = ask_first = False  # the answers are in the rows
         else:
             events.send("log", stream="studio", text="The tasks differ under this code: all of them run again.")
     if ask_first:

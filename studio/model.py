@@ -323,6 +323,8 @@ class ForkRequest:
     in_place: bool = False
     graph: GraphSpec = field(default_factory=GraphSpec)
     trust_types: bool = False
+    keep: frozenset[str] = frozenset()
+    """Ids of finished tasks of this step: the copy takes their results along, and they do not run again."""
 
 
 @dataclass(frozen=True, slots=True)

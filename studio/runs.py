@@ -178,7 +178,7 @@ class Runs:
         """Make the copy that will run, or put the checkpoint into the scratch file; None when it runs where it stands."""
         way = planned.way
         if way.copy_of is not None:
-            return self._session.fork(ForkRequest(way.copy_of, in_place=request.in_place))
+            return self._session.fork(ForkRequest(way.copy_of, in_place=request.in_place, keep=way.keep))
         if way.brings:
             self._session.forker.bring(request.address, writes=False)
             self._session.refresh()

@@ -244,6 +244,34 @@ fanned_builder.add_conditional_edges("first", fan, ["grade"])
 fanned_builder.add_edge("grade", "last")
 fanned = fanned_builder.compile()
 
+def prepare(state):
+    note(f"prepare {state['n']}")
+    return {"log": [f"prepare {state['n']}"]}
+
+class Told(TypedDict):
+    log: Annotated[list[str], operator.add]
+
+def send_to_subgraphs(asks_from):
+    """Three Sends to a subgraph, the last of which ask."""
+    def decide(state):
+        note(f"decide {state['n']}")
+        answer = interrupt(f"{state['n']}?") if state["n"] >= asks_from else "free"
+        return {"log": [f"decide {state['n']}:{answer}"]}
+    sending = StateGraph(State)
+    sending.add_node("first", first)
+    clerk = StateGraph(State, output_schema=Told)
+    clerk.add_sequence([prepare, decide])
+    clerk.add_edge(START, "prepare")
+    sending.add_node("clerk", clerk.compile())
+    sending.add_node("last", last)
+    sending.add_edge(START, "first")
+    sending.add_conditional_edges("first", lambda state: [Send("clerk", {"n": number}) for number in range(3)], ["clerk"])
+    sending.add_edge("clerk", "last")
+    return sending
+
+clerks = send_to_subgraphs(2).compile()
+clerks_ask = send_to_subgraphs(1).compile()
+
 not_a_graph = {"a": 1}
 '''
 

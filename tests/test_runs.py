@@ -307,6 +307,55 @@ class TestAnswering:
         assert "ask:deep" in desk.log(end)
         assert ran(project) == ["ask", "last"]
 
+    @pytest.mark.parametrize("answered", [None, "early"])
+    def test_finished_subgraphs_beside_the_asking_one_are_kept(self, project: Path, desks: Desks, answered: str | None) -> None:
+        desk = desks("clerks", resume=answered)
+        plan = desk.session.plan(RunRequest(desk.at("clerk"), resume="late", has_resume=True))
+        assert (plan.runs, plan.kept, plan.warnings) == (("clerk",), ("clerk", "clerk"), ())
+        end = desk.run(desk.at("clerk"), resume="late", has_resume=True)
+        assert end["status"] == "done"
+        assert ran(project) == ["decide 2", "last"]
+        assert {"decide 0:free", "decide 1:free", "decide 2:late"} <= set(desk.log(end))
+        assert desk.untouched()
+
+    def test_a_run_from_inside_one_of_several_subgraphs_leaves_the_finished_ones_alone(self, project: Path, desks: Desks) -> None:
+        desk = desks("clerks", resume="early")
+        address = desk.at("decide", "clerk:")
+        plan = desk.session.plan(RunRequest(address))
+        assert (plan.runs, plan.kept) == (("decide",), ("clerk", "clerk"))
+        number = desk.session.state(address).values["n"]
+        end = desk.run(address)
+        assert ran(project)[0] == f"decide {number}"
+        assert end["status"] == ("paused" if number == 2 else "done")
+        fork = desk.session.fork(ForkRequest(address))
+        assert desk.session.plan(RunRequest(fork.address)).kept == ("clerk", "clerk")
+
+    def test_one_of_two_questions_in_subgraphs_is_answered_and_what_starts_again_is_named(
+        self, project: Path, desks: Desks
+    ) -> None:
+        desk = desks("clerks_ask")
+        ids = desk.questions(desk.at("clerk"))
+        answers = {ids["2?"]: "two"}
+        plan = desk.session.plan(RunRequest(desk.at("clerk"), answers=answers))
+        assert (plan.runs, plan.kept) == (("clerk", "clerk"), ("clerk",))
+        assert plan.warnings == ("clerk had begun and will start again from the first node.",)
+        end = desk.run(desk.at("clerk"), answers=answers)
+        assert [one["value"] for one in end["interrupts"]] == ["1?"]
+        assert "decide 0" not in ran(project)
+        end = desk.run(desk.head(end), resume="one", has_resume=True)
+        assert {"decide 0:free", "decide 1:one", "decide 2:two"} <= set(desk.log(end))
+
+    def test_both_questions_in_subgraphs_are_answered_and_the_finished_one_is_kept(self, project: Path, desks: Desks) -> None:
+        desk = desks("clerks_ask")
+        ids = desk.questions(desk.at("clerk"))
+        answers = {ids["1?"]: "one", ids["2?"]: "two"}
+        warnings = desk.session.plan(RunRequest(desk.at("clerk"), answers=answers)).warnings
+        assert warnings == ("clerk, clerk had begun and will start again from the first node.",)
+        end = desk.run(desk.at("clerk"), answers=answers)
+        assert end["status"] == "done"
+        assert {"decide 0:free", "decide 1:one", "decide 2:two"} <= set(desk.log(end))
+        assert not {"prepare 0", "decide 0"} & set(ran(project))
+
     def test_a_run_inside_a_subgraph_runs_the_whole_thread_from_there(self, project: Path, desks: Desks) -> None:
         desk = desks("outer")
         end = desk.run(desk.at("ask", "inside:"))

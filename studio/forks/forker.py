@@ -18,10 +18,11 @@ from studio.errors import PatchError, RefError, StudioError
 from studio.explain import channels
 from studio.forks import copy, goto, needs, patch, rows, shape, subgraph, verify, warnings
 from studio.forks.copy import Draft
-from studio.forks.plan import Built, Level, Plan, build
+from studio.forks.plan import Built, Finished, Level, Plan, build
 from studio.forks.rows import NewWrite
 from studio.forks.scratch import Scratch, record_origin, write_transaction
-from studio.model import Address, Checkpoint, ForkPreview, ForkRequest, ForkResult, RawCheckpoint, State, Value, WriteRow
+from studio.history.namespaces import ns_node, ns_task_id
+from studio.model import Address, Checkpoint, ForkPreview, ForkRequest, ForkResult, RawCheckpoint, State, Task, Value, WriteRow
 from studio.stores import open_store
 from studio.stores.base import Store
 
@@ -30,6 +31,9 @@ if TYPE_CHECKING:
     from studio.notes import Notes
 
 T = TypeVar("T")
+
+_NO_RESULT = frozenset({channels.ERROR, channels.ERROR_SOURCE, channels.INTERRUPT, channels.RESUME})
+"""Rows of a task that are no result of it."""
 
 
 class Forker:
@@ -75,6 +79,15 @@ class Forker:
         others = sorted((known.nodes | set(record["versions_seen"]) - channels.NOT_NODES) - set(last))
         return (*last, *others)
 
+    def beside(self, request: ForkRequest) -> tuple[list[Task], list[Task]]:
+        """(finished tasks that a fork keeps, other tasks that a run of it starts beside the chosen checkpoint's own).
+
+        Of the steps that called the chosen checkpoint's subgraph, and those to `keep` of its own step.
+        """
+        levels = self._together(lambda: self._plan(request)).levels
+        kept = [done.task for level in levels for done in level.finished]
+        return kept, [task for level in levels[:-1] for task in level.again]
+
     # ---- the act
 
     def fork(self, request: ForkRequest) -> ForkResult:
@@ -108,7 +121,7 @@ class Forker:
         """
         record, headers, write_headers = self._context(address)
         raw = self._raw(address)
-        level = self._level(raw, address.thread_id, record, headers, None)
+        level = self._level(raw, address.thread_id, record, headers)
         path = [self._raw(at) for at in subgraph.path(raw, write_headers)[:-1]] if address.checkpoint_ns else []
         carried = [*path, raw, *level.chain, *level.memory]
         self._scratch.ensure(self._base())
@@ -156,7 +169,7 @@ class Forker:
                 "Fork it in the scratch file, or fork the checkpoint it came from in place.",
                 "not-in-base",
             )
-        levels = self._levels(raw, record, thread_id, headers, writes)
+        levels = self._levels(raw, record, thread_id, headers, writes, request.keep)
         level = levels[-1]
         draft = level.draft
         rebuilt, certainty = _rebuilt(state, record, writes)
@@ -212,13 +225,20 @@ class Forker:
         return wanted
 
     def _levels(
-        self, raw: RawCheckpoint, record: dict[str, Value], thread_id: str, headers: list[Checkpoint], writes: list[WriteRow]
+        self,
+        raw: RawCheckpoint,
+        record: dict[str, Value],
+        thread_id: str,
+        headers: list[Checkpoint],
+        writes: list[WriteRow],
+        keep: frozenset[str],
     ) -> list[Level]:
-        """The checkpoints to copy, from the root down to the chosen one."""
-        if not raw.header.checkpoint_ns:
-            return [self._level(raw, thread_id, record, headers, None)]
+        """The checkpoints to copy, from the root down to the chosen one.
+
+        What a task beside the one that called its subgraph has done is no part of what was chosen, so it is kept.
+        """
         path = subgraph.path(raw, writes)
-        raws = self._store.raw(path)
+        raws = {**(self._store.raw(path[:-1]) if path[:-1] else {}), path[-1]: raw}
         found = []
         for at, inner in zip(path, [*path[1:], None], strict=True):
             if at not in raws:
@@ -229,13 +249,46 @@ class Forker:
                 )
             own = raws[at]
             opened = record if inner is None else copy.open_record(own)
-            call = None
-            if inner is not None:
+            level = self._level(own, thread_id, opened, headers)
+            if inner is not None or keep:
                 learned = shape.learn(self._store, at, opened["v"], headers, writes)
-                step = value.decode_metadata(own.metadata).get("step", own.header.step)
-                call = subgraph.find_call(at, opened, step if isinstance(step, int) else -1, inner.checkpoint_ns, learned)
-            found.append(self._level(own, thread_id, opened, headers, call))
+                stored = value.decode_metadata(own.metadata).get("step", own.header.step)
+                step = stored if isinstance(stored, int) else -1
+                inner_ns = inner.checkpoint_ns if inner is not None else ""
+                if inner is not None:
+                    level.call = subgraph.find_call(at, opened, step, inner_ns, learned)
+                wanted = None if inner is not None else keep
+                level.finished, level.again = self._tasks_beside(at, opened, step, inner_ns, learned, wanted)
+            found.append(level)
         return found
+
+    def _tasks_beside(
+        self,
+        at: Address,
+        record: Mapping[str, Value],
+        step: int,
+        inner_ns: str,
+        learned: shape.Shape,
+        keep: frozenset[str] | None,
+    ) -> tuple[list[Finished], list[Task]]:
+        """(finished tasks of a step, all or those to `keep`, whose ids can be reproduced; the others).
+
+        The task that runs `inner_ns` is in neither.
+        """
+        ident, node = ns_task_id(inner_ns), ns_node(inner_ns)
+        tasks = [task for task in self._explainer.state(at).tasks if not _runs(task, ident, node)]
+        stored = self._store.writes([at]).get(at, ()) if tasks else ()
+        done, again = [], []
+        for task in tasks:
+            known = task.status == "done" and task.name is not None and task.id is not None
+            known = known and (keep is None or task.id in keep)
+            call = subgraph.reproduce(at, record, step, task.name or "", task.id or "", learned) if known else None
+            if call is None:
+                again.append(task)
+                continue
+            results = tuple(row for row in stored if row.task_id == task.id and row.channel not in _NO_RESULT)
+            done.append(Finished(task, call, results))
+        return done, again
 
     def _level(
         self,
@@ -243,13 +296,12 @@ class Forker:
         thread_id: str,
         record: dict[str, Value],
         headers: Sequence[Checkpoint],
-        call: subgraph.Call | None,
     ) -> Level:
         metadata = value.decode_metadata(raw.metadata)
         draft = copy.start(raw, record, metadata, thread_id=thread_id, ns=raw.header.checkpoint_ns, parent=None)
         rebuilt = frozenset(self._explainer.state(raw.header.address).rebuilt)
         remembered = needs.memories(headers, draft.checkpoint_ns, raw.header.checkpoint_id)
-        level = Level(raw, draft, call, rebuilt, memory=list(self._store.raw(remembered).values()) if remembered else [])
+        level = Level(raw, draft, None, rebuilt, memory=list(self._store.raw(remembered).values()) if remembered else [])
         level.chain = self._chain(level, headers)
         return level
 
@@ -325,7 +377,7 @@ class Forker:
         carried = built.carried
         if check_origin:  # the user's own file has them already at their own address
             carried = [row for row in carried if built.carried_from.get(row.address, row.address) != row.address]
-        rows.insert(connection, tables, built.new)
+        rows.insert(connection, tables, built.new, built.writes)
         writes: list[NewWrite] = []
         for row in carried:
             at = row.address
@@ -383,6 +435,11 @@ def _rebuilt(state: State, record: dict[str, Value], writes: Sequence[WriteRow])
     names = [name for name in state.rebuilt if name not in record["channel_values"] and name in record["channel_versions"]]
     values = {name: state.values[name] for name in names if name in state.values and name not in waiting}
     return values, {name: "ambiguous" if name in waiting else state.rebuilt[name] for name in names}
+
+
+def _runs(task: Task, ident: str | None, node: str) -> bool:
+    """Whether a task runs the subgraph whose namespace names this task id, or only this node where it has its own memory."""
+    return bool(node) and (task.id == ident if ident is not None else task.name == node)
 
 
 def _plain_values(draft: Draft) -> dict[str, Value]:

@@ -2,12 +2,21 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from studio.forks import ids, needs, subgraph
 from studio.forks.copy import Draft
-from studio.forks.rows import NewRow
-from studio.model import Address, ForkRequest, RawCheckpoint, State, Value
+from studio.forks.rows import NewRow, NewWrite
+from studio.model import Address, ForkRequest, RawCheckpoint, State, Task, Value, WriteRow
+
+
+@dataclass(frozen=True, slots=True)
+class Finished:
+    """A task that has finished, with its results: under the copy's own task id they keep it from running again."""
+
+    task: Task
+    call: subgraph.Call
+    rows: tuple[WriteRow, ...]
 
 
 @dataclass(slots=True)
@@ -24,6 +33,10 @@ class Level:
     """Ancestors that a delta channel needs."""
     memory: list[RawCheckpoint] = field(default_factory=list)
     """Checkpoints of persistent subgraphs below this level."""
+    finished: list[Finished] = field(default_factory=list)
+    """Tasks of this step whose results go along."""
+    again: list[Task] = field(default_factory=list)
+    """Tasks of this step beside the one that calls the next level, which run (again) with the fork."""
 
 
 @dataclass(slots=True)
@@ -55,6 +68,8 @@ class Built:
     carried: list[NewRow]
     carried_from: dict[Address, Address]
     """New address of a carried row -> where it was read."""
+    writes: list[NewWrite]
+    """Results of finished tasks, under the new checkpoints and the ids that their tasks have there."""
 
     @property
     def created(self) -> tuple[Address, ...]:
@@ -66,6 +81,7 @@ def build(plan: Plan, newest: str) -> Built:
     new: list[NewRow] = []
     carried: list[NewRow] = []
     came_from: dict[Address, Address] = {}
+    writes: list[NewWrite] = []
     ns = ""
     parents: dict[str, str] = {}
     for level in plan.levels:
@@ -87,8 +103,14 @@ def build(plan: Plan, newest: str) -> Built:
             inner = ns + one.header.checkpoint_ns[len(origin.checkpoint_ns) :]
             carried.append(needs.moved(one, draft.thread_id, inner))
             came_from[carried[-1].address] = one.header.address
+        for done in level.finished:
+            task_id = done.call.task_id(draft.format, checkpoint_id, ns, draft.step)
+            writes += [
+                NewWrite(draft.thread_id, replace(stored, checkpoint_ns=ns, checkpoint_id=checkpoint_id, task_id=task_id))
+                for stored in done.rows
+            ]
         if level.call is not None:
             parents = {**parents, ns: checkpoint_id}
             ns = level.call.inner_namespace(draft.format, checkpoint_id, ns, draft.step)
     carried += [needs.moved(one, plan.draft.thread_id, one.header.checkpoint_ns) for one in plan.also]
-    return Built(new, carried, came_from)
+    return Built(new, carried, came_from, writes)

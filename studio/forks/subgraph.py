@@ -34,8 +34,15 @@ class Call:
         prefix = f"{ns}|" if ns else ""
         if self.kind == "persistent":
             return prefix + self.node
-        entered: Any = self.triggers if self.kind == "pull" else self.index
-        return f"{prefix}{self.node}:{task_id(fmt, checkpoint_id, ns, self.node, step + 1, self.kind, entered)}"
+        return f"{prefix}{self.node}:{self.task_id(fmt, checkpoint_id, ns, step)}"
+
+    def task_id(self, fmt: int, checkpoint_id: str, ns: str, step: int) -> str:
+        """The task's id at a checkpoint of step `step` in `ns`; a persistent subgraph's cannot be told from here."""
+        if self.kind == "persistent":
+            raise ValueError(self.node)
+        return task_id(
+            fmt, checkpoint_id, ns, self.node, step + 1, self.kind, self.triggers if self.kind == "pull" else self.index
+        )
 
 
 def path(raw: RawCheckpoint, writes: Sequence[WriteRow]) -> list[Address]:
@@ -75,24 +82,27 @@ def path(raw: RawCheckpoint, writes: Sequence[WriteRow]) -> list[Address]:
 def find_call(outer: Address, record: Mapping[str, Value], step: int, inner_ns: str, shape: Shape) -> Call:
     """Reproduce the id in `inner_ns` at the calling checkpoint. PatchError when it cannot be reproduced."""
     node, wanted = ns_node(inner_ns), ns_task_id(inner_ns)
-    if wanted is None:
-        return Call(node, "persistent")
+    found = Call(node, "persistent") if wanted is None else reproduce(outer, record, step, node, wanted, shape)
+    if found is None:
+        raise PatchError(
+            f"The id of the task that ran the subgraph at {node!r} cannot be reproduced: a run would not find a fork inside it.",
+            "Fork the calling checkpoint of the outer graph instead.",
+            "unknown-task-id",
+        )
+    return found
+
+
+def reproduce(at: Address, record: Mapping[str, Value], step: int, node: str, wanted: str, shape: Shape) -> Call | None:
+    """How a task of `node` at a checkpoint got the id `wanted`; None when it cannot be reproduced."""
     fmt = record["v"]
-    for triggers in _candidates(record, node, shape):
+    pulls = [Call(node, "pull", triggers) for triggers in _candidates(record, node, shape)]
+    for call in (*pulls, *(Call(node, "push", index=index) for index in range(_sends(record)))):
         try:
-            if task_id(fmt, outer.checkpoint_id, outer.checkpoint_ns, node, step + 1, "pull", triggers) == wanted:
-                return Call(node, "pull", triggers)
-        except ValueError:
-            break
-    else:
-        for index in range(_sends(record)):
-            if task_id(fmt, outer.checkpoint_id, outer.checkpoint_ns, node, step + 1, "push", index) == wanted:
-                return Call(node, "push", index=index)
-    raise PatchError(
-        f"The id of the task that ran the subgraph at {node!r} cannot be reproduced: a run would not find a fork inside it.",
-        "Fork the calling checkpoint of the outer graph instead.",
-        "unknown-task-id",
-    )
+            if call.task_id(fmt, at.checkpoint_id, at.checkpoint_ns, step) == wanted:
+                return call
+        except ValueError:  # a checkpoint id that is not hexadecimal
+            return None
+    return None
 
 
 def _candidates(record: Mapping[str, Value], node: str, shape: Shape) -> list[tuple[str, ...]]:

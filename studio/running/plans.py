@@ -83,7 +83,7 @@ def make_plan(session: Session, inspector: Inspector, request: RunRequest) -> Pl
     plan = RunPlan(
         address=request.address,
         runs=way.runs,
-        kept=way.kept,
+        kept=tuple(task.name or "?" for task in way.kept),
         asks=way.asks,
         side_effects=past_tool_calls(session, request.address),
         graph=graph.title,

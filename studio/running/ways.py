@@ -10,10 +10,12 @@ from __future__ import annotations
 import base64
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 from studio.errors import RefError, UsageError
-from studio.model import Address, Interrupt, RunRequest, State, Task, WriteRow
+from studio.history.walk import upward
+from studio.model import Address, ForkRequest, Interrupt, RunRequest, State, Task, WriteRow
 from studio.render.gate import line
 from studio.render.preview import summary
 
@@ -21,6 +23,8 @@ if TYPE_CHECKING:
     from studio.session import Session
 
 _CONTROL = ("__error__", "__error_source_node__", "__interrupt__", "__resume__")
+_STEPS_ASKED = 200
+"""Steps of a subgraph to look through for a question."""
 _OTHER_METADATA = frozenset(
     {"source", "step", "parents", "writes", "thread_id", "run_id", "created_by", "run_attempt", "assistant_id", "graph_id",
      "revision_id", "counters_since_delta_snapshot", "user_agent"}
@@ -46,7 +50,12 @@ class Way:
     """Which questions the ids in `answers` mean, for a copy that asks them under new ids."""
     ask_first: bool = False
     runs: tuple[str, ...] = ()
-    kept: tuple[str, ...] = ()
+    keep: frozenset[str] = frozenset()
+    """Ids of finished tasks of the copied step, whose results the copy itself takes along."""
+    kept: tuple[Task, ...] = ()
+    """Finished tasks that are not run again."""
+    beside: tuple[Task, ...] = ()
+    """Tasks of the steps that called the subgraph, which run with it."""
     asks: tuple[str, ...] = ()
     warnings: tuple[str, ...] = ()
 
@@ -67,7 +76,17 @@ def choose_way(session: Session, request: RunRequest, state: State) -> Way:
         way = replace(way, answers=_by_id(answers))
     elif request.has_resume:
         way = replace(way, resume=request.resume, has_resume=True)
-    return _in_words(request, state, way, answers)
+    return _in_words(request, state, _with_tasks_beside(session, state, way), answers)
+
+
+def _with_tasks_beside(session: Session, state: State, way: Way) -> Way:
+    """What becomes of the other tasks of the steps that called a subgraph: kept by the copy, or run with it."""
+    at = way.copy_of or state.checkpoint.address
+    if not at.checkpoint_ns:
+        return way
+    kept, again = session.forker.beside(ForkRequest(at, keep=way.keep))
+    own = {task.id for task in state.tasks}
+    return replace(way, kept=(*way.kept, *kept), beside=tuple(task for task in again if task.id not in own))
 
 
 def _is_own(session: Session, request: RunRequest, state: State) -> bool:
@@ -98,7 +117,7 @@ def _in_root(session: Session, request: RunRequest, state: State, own: bool, dat
         return Way(database, brings=not own, with_id=not newest)
     if own and not tree.children(address) and (newest or not has_more):
         plain = not has_more and state.checkpoint.source in ("fork", "update")
-        done = () if plain or not newest else _names(task for task in state.tasks if task.status == "done")
+        done = () if plain or not newest else tuple(task for task in state.tasks if task.status == "done")
         return Way(database, with_id=plain or not newest, kept=done)
     return Way(database, copy_of=address)
 
@@ -168,42 +187,49 @@ def _questions(tasks: Iterable[Task]) -> list[tuple[Task, Interrupt]]:
 def _with_rows(session: Session, request: RunRequest, state: State, way: Way, answers: Sequence[Answer]) -> Way:
     """What a copy takes along. Answers become rows under the copy where that can be, else LangGraph is told as it runs."""
     live = not session.tree(request.address.thread_id).children(request.address)
+    answering, inside = bool(answers or request.has_resume), bool(request.address.checkpoint_ns)
     tasks = _numbered(state.tasks)
-    inside = bool(request.address.checkpoint_ns)
-    if answers or request.has_resume:
-        asked_by = [answer.task for answer in answers]
-        inner = _paused_inside(session, request.address.thread_id, asked_by) if not inside else None
-        if inner is not None:
-            return _told(request, answers, tasks, replace(way, copy_of=inner, with_id=False))
-        simple = all(sum(not one.answered for one in task.interrupts) <= 1 and not task.calls for task in asked_by)
-        if not answers or not simple or inside:
-            return _told(request, answers, tasks, way)
-    elif not live or inside:
-        return way
+    keeps = live or bool(answers)
+    inner = _asked_inside(session, request.address.thread_id, answers) if not inside else None
+    if inner is not None or inside:
+        at = inner or request.address
+        own = session.state(at).tasks if keeps else ()
+        asking = {task.id for task in own if any(_asks(task, answer.question) for answer in answers)}
+        keep = frozenset(task.id for task in own if task.status == "done" and task.id is not None and task.id not in asking)
+        way = replace(way, copy_of=at, with_id=False, keep=keep)
+        return _told(request, answers, tasks, way) if answering else way
+    if not keeps:
+        return _told(request, answers, tasks, way) if answering else way
+    asked_by = [answer.task for answer in answers]
+    by_rows = all(sum(not one.answered for one in task.interrupts) <= 1 and not task.calls for task in asked_by)
+    by_rows = by_rows and not any(task.subgraph_ns for task in asked_by)
     rows = session.overlay.writes([request.address]).get(request.address, ())
     carry, kept = [], []
     for name, ordinal, task in tasks:
         mine = [row for row in rows if row.task_id == task.id]
         answer = next((one for one in answers if one.task is task), None)
         item: dict[str, Any] = {"name": name, "ordinal": ordinal, "rows": []}
-        if answer is not None:
+        if answer is not None and by_rows:
             before = next((row for row in mine if row.channel == "__resume__"), None)
             item |= {"answer": answer.value, "task_path": mine[0].task_path if mine else None}
             item |= {"answered": _row(before) if before is not None else None, "again": answer.question.answered}
             carry.append(item)
-        elif task.status == "done" and not task.interrupts:
+        elif answer is None and task.status == "done":
             item["rows"] = [_row(row) for row in mine if row.channel not in _CONTROL]
             carry.append(item)
-            kept.append(name)
-    if not carry:
-        return way
-    way = replace(way, carry=tuple(carry), kept=tuple(kept), with_id=False)
-    return _told(request, answers, tasks, way) if answers else way  # should the tasks differ under this code
+            kept.append(task)
+    if carry:
+        way = replace(way, carry=tuple(carry), kept=tuple(kept), with_id=False)
+    return (
+        _told(request, answers, tasks, way) if answering else way
+    )  # answers by row too: should the tasks differ under this code
 
 
 def _told(request: RunRequest, answers: Sequence[Answer], tasks: list[tuple[str, int, Task]], way: Way) -> Way:
-    """One answer goes to the first question of the run; several wait until the questions are asked again."""
-    if len(answers) > 1:
+    """One answer goes to the first question of the run, where no other can be asked first; else they wait for their questions."""
+    others = [one for _, _, task in tasks for one in task.interrupts if not one.answered]
+    mistakable = any(all(one is not answer.question for answer in answers) for one in others)
+    if len(answers) > 1 or (answers and mistakable and answers[0].question.id):
         return replace(way, answers=_by_id(answers), asked=_asked(tasks), ask_first=True)
     return replace(way, resume=answers[0].value if answers else request.resume, has_resume=True)
 
@@ -212,17 +238,26 @@ def _by_id(answers: Iterable[Answer]) -> dict[str, Any]:
     return {answer.question.id: answer.value for answer in answers if answer.question.id}
 
 
-def _paused_inside(session: Session, thread_id: str, tasks: Iterable[Task]) -> Address | None:
-    """The innermost checkpoint that waits for the answer, when the question was asked in a subgraph of a single task."""
+def _asked_inside(session: Session, thread_id: str, answers: Sequence[Answer]) -> Address | None:
+    """The innermost checkpoint that asks, when a question of a single task was asked in a subgraph."""
     found: Address | None = None
-    current = list(tasks)
+    current = [answer.task for answer in answers]
     while len(current) == 1 and current[0].subgraph_ns:
-        leaves = session.tree(thread_id).leaves(current[0].subgraph_ns[-1])
-        if not leaves:
+        tree = session.tree(thread_id)
+        leaves = tree.leaves(current[0].subgraph_ns[-1])
+        for at in islice(upward(tree, leaves[-1]), _STEPS_ASKED) if leaves else ():
+            asking = [task for task in session.state(at).tasks if _asks(task, answers[0].question)]
+            if asking:
+                found, current = at, asking
+                break
+        else:
             break
-        found = leaves[-1]
-        current = [task for task in session.state(found).tasks if task.interrupts]
     return found
+
+
+def _asks(task: Task, question: Interrupt) -> bool:
+    """Whether a task asks this question: in older releases, which know no ids, any question."""
+    return any(question.id in (None, one.id) for one in task.interrupts)
 
 
 def _numbered(tasks: Iterable[Task]) -> list[tuple[str, int, Task]]:
@@ -259,15 +294,11 @@ def _names(tasks: Iterable[Task]) -> tuple[str, ...]:
 def _in_words(request: RunRequest, state: State, way: Way, answers: Sequence[Answer]) -> Way:
     if request.has_input:
         return replace(way, runs=("__start__",))
-    again = list(state.tasks)
-    left = list(way.kept)
-    for task in state.tasks:
-        if task.status == "done" and task.name in left:
-            left.remove(task.name)
-            again.remove(task)
+    kept = {task.id for task in way.kept}
+    again = [task for task in state.tasks if task.id is None or task.id not in kept]
     asks = [
         line(f"{task.name or 'a task'} asks: {summary(question.value, 120)}", 200)
-        for task, question in _questions(again)
+        for task, question in _questions((*again, *way.beside))
         if not any(answer.question is question for answer in answers) and not (request.has_resume and not answers)
     ]
     warnings = []
@@ -275,7 +306,23 @@ def _in_words(request: RunRequest, state: State, way: Way, answers: Sequence[Ans
         warnings.append("Nothing is left to run here: the graph had ended. Give it an input, or fork with a goto.")
     if (request.has_resume or request.answers) and not _questions(state.tasks):
         warnings.append("Nothing is asked here: the answer goes to the first question of the run.")
-    return replace(way, runs=_names(again), asks=tuple(asks), warnings=tuple(warnings))
+    warnings += _repeated(way, again, answers)
+    return replace(way, runs=_names((*again, *way.beside)), asks=tuple(asks), warnings=tuple(warnings))
+
+
+def _repeated(way: Way, again: Sequence[Task], answers: Sequence[Answer]) -> list[str]:
+    """What a run does once more though nobody chose it: work of other tasks, and of subgraphs that should go on."""
+    if way.copy_of is None:
+        return []
+    chosen = {answer.task.id for answer in answers}
+    going_on = chosen if way.copy_of.checkpoint_ns else set()
+    mine = list(again) if answers else []
+    done = [task for task in (*mine, *way.beside) if task.status == "done" and task.id not in chosen]
+    begun = [task for task in (*mine, *way.beside) if task.status != "done" and task.subgraph_ns and task.id not in going_on]
+    return [
+        *([f"{', '.join(_names(done))} has finished and will run again: its results cannot be carried over."] if done else []),
+        *([f"{', '.join(_names(begun))} had begun and will start again from the first node."] if begun else []),
+    ]
 
 
 def stored_config(metadata: Mapping[str, Any]) -> dict[str, Any]:
