@@ -264,6 +264,12 @@ def user_traceback(error: BaseException, limit: int = 20_000) -> str:
     return text if len(text) <= limit else "…\n" + text[-limit:]
 
 
+def own_files() -> list[str]:
+    """The files that the user's own modules were loaded from: with any of them the graph may change."""
+    files = [getattr(module, "__file__", None) for module in list(sys.modules.values())]
+    return sorted({os.path.abspath(file) for file in files if isinstance(file, str) and not _is_foreign(file)})
+
+
 def _is_foreign(file: str) -> bool:
     """Whether a file is a library's, Python's own or ours, and not below the project's folder."""
     path = os.path.abspath(file)

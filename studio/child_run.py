@@ -376,7 +376,7 @@ def inspect(graph: Any, request: dict[str, Any], schema: set[str], allowed: set[
         edges = [{"source": edge.source, "target": edge.target, "conditional": bool(edge.conditional)} for edge in drawn]
     return {
         "name": getattr(graph, "name", None), "nodes": [name for name in graph.nodes if name != "__start__"], "edges": edges,
-        "channels": channel_kinds(graph), "async": is_async, "schema": sorted(schema),
+        "channels": channel_kinds(graph), "async": is_async, "schema": sorted(schema), "files": loading.own_files(),
         "types": types.describe(request.get("types") or (), allowed, schema),
         "interrupt_before": _names(graph, "interrupt_before_nodes"), "interrupt_after": _names(graph, "interrupt_after_nodes"),
     }  # fmt: skip

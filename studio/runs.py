@@ -153,13 +153,14 @@ class Runs:
     def start(self, request: RunRequest, on_event: Callable[[RunEvent], None] | None = None) -> Run:
         """Start a run and return at once; `on_event` is called from the run's own thread, the plan first and the end last.
 
-        Raises RunError when types need trust or the interpreter cannot be started, UsageError when nothing is left to run.
+        Raises RunError when types need trust or the graph cannot be loaded, UsageError when nothing is left to run.
         """
         planned = make_plan(self._session, self._inspector, request)
         check_trust(tuple(use.name for use in planned.plan.types if not use.safe), request.trust_types)
         if not planned.plan.runs:
             hint = "--input JSON starts it anew, `fork --goto NODE` chooses a node"
             raise UsageError("nothing is left to run here: the graph had ended", hint, "nothing-to-run")
+        self._inspector.inspect(planned.graph, planned.unsafe)  # a graph that cannot be loaded leaves no copy behind
         fork = self._prepare(planned, request)
         run = Run(request, planned.plan, fork)
         start = fork.root if fork is not None else run_address(self._session, request.address)

@@ -127,8 +127,41 @@ class TestThePlan:
             desk.session.plan(RunRequest(desk.at("second")))
         assert "asking" in caught.value.candidates
 
+    def test_a_node_to_stop_at_that_the_graph_lacks_is_refused_with_the_nodes(self, desks: Desks) -> None:
+        desk = desks("graph")
+        for stops in ({"before": ("secnd",)}, {"after": ("secnd",)}):
+            with pytest.raises(UsageError, match="no node 'secnd'") as caught:
+                desk.session.plan(RunRequest(desk.at("second"), **stops))
+            assert caught.value.candidates == ("first", "second")
+
+    def test_an_edited_graph_is_looked_at_again_whatever_way_it_was_named(self, project: Path, desks: Desks) -> None:
+        (project / "helper.py").write_text("NAME = 'one'\n")
+        code = "from graphs import *\nimport helper\n"
+        (project / "more.py").write_text(code + "graph = line(first, second)\ngraph.add_node(helper.NAME, calm)\n")
+        desk = desks("graph")
+        request = RunRequest(desk.at("second"), graph=GraphSpec("more:graph", cwd=str(project)))
+        assert desk.session.run_room.inspect(request)["nodes"][-1] == "one"
+        (project / "helper.py").write_text("NAME = 'another'\n")
+        assert desk.session.run_room.inspect(request)["nodes"][-1] == "another"
+
 
 class TestRunningAgain:
+    def test_a_graph_that_cannot_be_loaded_leaves_the_scratch_as_it_was(self, project: Path, desks: Desks) -> None:
+        desk = desks("graph")
+        graphs = (project / "graphs.py").read_text()
+        (project / "graphs.py").write_text("raise ValueError('half written')\n")
+        with pytest.raises(RunError, match="half written"):
+            desk.run(desk.at("second"))
+        assert not Path(desk.session.scratch_path).exists()
+        (project / "graphs.py").write_text(graphs)
+        desk.session.fork(ForkRequest(desk.at("second")))
+        before = len(desk.session.tree("t"))
+        (project / "graphs.py").write_text("import module_that_is_not_there\n")
+        with pytest.raises(RunError, match="module_that_is_not_there"):
+            desk.run(desk.at("second"))
+        desk.session.refresh()
+        assert len(desk.session.tree("t")) == before
+
     def test_a_recorded_checkpoint_runs_as_a_copy_and_the_file_stays(self, project: Path, desks: Desks) -> None:
         desk = desks("graph")
         end = desk.run(desk.at("second"))

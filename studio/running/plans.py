@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from studio import runner
-from studio.errors import RunError
+from studio.errors import RunError, UsageError
 from studio.history.namespaces import ns_task_id
 from studio.model import Address, ForkRequest, RunPlan, RunRequest, State
 from studio.render.gate import line
@@ -39,32 +39,35 @@ class Planned:
     configurable: Mapping[str, Any]
     trusted: tuple[str, ...]
     """Types outside the safe list that the child may build: all that the plan lists, once a person trusts them."""
+    unsafe: tuple[str, ...]
+    """Stored types outside the safe list, which the graph is asked about."""
 
 
 class Inspector:
-    """Asks graphs what they are, in the child; answers are kept until the code file changes."""
+    """Asks graphs what they are, in the child; an answer is kept until a file that the graph was loaded from changes."""
 
     def __init__(self) -> None:
-        self._kept: dict[tuple[object, ...], dict[str, Any]] = {}
+        self._kept: dict[tuple[object, ...], tuple[dict[str, Any], dict[str, int | None]]] = {}
         self._lock = threading.Lock()
 
     def inspect(self, graph: GraphFound, types: tuple[str, ...] = ()) -> dict[str, Any]:
         """Nodes, edges, channels, schema types, versions. Raises RunError: cannot be loaded, no LangGraph there."""
-        key = (graph.target, graph.interpreter, _stamp(graph.file), _stamp(graph.config_file), types)
+        key = (graph.target, graph.interpreter, types)
         with self._lock:
-            kept = self._kept.get(key)
-        if kept is None:
-            kept = runner.call(graph, {"op": "inspect", "types": list(types)})
+            known, stamps = self._kept.get(key, ({}, {}))
+        if not known or any(_stamp(path) != stamp for path, stamp in stamps.items()):
+            known = runner.call(graph, {"op": "inspect", "types": list(types)})
+            files = [*known.get("files", ()), *(path for path in (graph.file, graph.config_file, graph.env_file) if path)]
             with self._lock:
                 while len(self._kept) >= _KEPT_INSPECTIONS:
                     self._kept.pop(next(iter(self._kept)))
-                self._kept[key] = kept
-        return kept
+                self._kept[key] = known, {path: _stamp(path) for path in files}
+        return known
 
 
-def _stamp(path: str | None) -> int | None:
+def _stamp(path: str) -> int | None:
     try:
-        return os.stat(path).st_mtime_ns if path is not None else None
+        return os.stat(path).st_mtime_ns
     except OSError:
         return None
 
@@ -76,7 +79,8 @@ def make_plan(session: Session, inspector: Inspector, request: RunRequest) -> Pl
     way = choose_way(session, request, state)
     types = stored_types(session, state)
     unsafe = types.unsafe()
-    known = inspector.inspect(graph, unsafe) if unsafe else {}
+    known = inspector.inspect(graph, unsafe) if unsafe or request.before or request.after else {}
+    _check_nodes(request, known)
     uses = types.uses(known.get("schema", ()))
     needs_trust = not all(use.safe for use in uses)
     configurable = {**stored_config(state.metadata), **request.config}
@@ -97,7 +101,16 @@ def make_plan(session: Session, inspector: Inspector, request: RunRequest) -> Pl
         config={line(key, 40): summary(given, 80, key=key) for key, given in configurable.items()},
     )
     trusted = tuple(use.name for use in uses if use.name not in SAFE) if request.trust_types else ()
-    return Planned(plan, way, graph, configurable, trusted)
+    return Planned(plan, way, graph, configurable, trusted, unsafe)
+
+
+def _check_nodes(request: RunRequest, known: Mapping[str, Any]) -> None:
+    """Raises UsageError for a node to stop at that the graph does not have: LangGraph would pass it without a word."""
+    nodes = tuple(str(name) for name in known.get("nodes") or ())
+    for name in (*request.before, *request.after):
+        if name not in nodes:
+            hint = f"its nodes: {', '.join(nodes)}"
+            raise UsageError(f"the graph has no node {name!r} to stop at", hint, "no-such-node", candidates=nodes)
 
 
 def check_trust(planned_types: tuple[str, ...], trusted: bool) -> None:
