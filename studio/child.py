@@ -33,6 +33,9 @@ from collections.abc import Coroutine  # noqa: E402
 from typing import Any  # noqa: E402
 
 _EXIT_SECONDS = 5.0
+_EVENT_BYTES = 1_000_000
+_ITEMS = 200
+"""Entries of a list that are kept of an event longer than that."""
 
 
 def _sibling(name: str) -> Any:
@@ -61,6 +64,8 @@ class Events:
 
     def send(self, event: str, **data: Any) -> None:
         line = json.dumps({"event": event, **data}, default=repr).encode("ascii") + b"\n"
+        if len(line) > _EVENT_BYTES:
+            line = json.dumps({"event": event, **shortened(data)}, default=repr).encode("ascii") + b"\n"
         with self._lock:
             if self._ended:
                 return
@@ -68,6 +73,15 @@ class Events:
             with contextlib.suppress(OSError):
                 while line:
                     line = line[os.write(self._fd, line) :]
+
+
+def shortened(value: Any) -> Any:
+    """An event's data with long texts and lists cut: many questions, or names as long as books."""
+    if isinstance(value, str):
+        return loading.cut(value, 2_000)
+    if isinstance(value, (list, tuple)):
+        return [shortened(item) for item in value[:_ITEMS]]
+    return {key: shortened(item) for key, item in value.items()} if isinstance(value, dict) else value
 
 
 def take_over_pipes() -> tuple[str, int, Events]:
@@ -177,7 +191,8 @@ class Operation:
 
 def failed(kind: str, message: str, **more: Any) -> dict[str, Any]:
     """`kind` = load, saver, types, answers, update or run."""
-    return {"status": "failed", "error": {"kind": kind, "type": "", "message": message, "traceback": "", **more}}
+    error = {"kind": kind, "type": "", "message": loading.cut(message), "traceback": "", **more}
+    return {"status": "failed", "error": error}
 
 
 def without_loop(coroutine: Coroutine[Any, Any, dict[str, Any]]) -> dict[str, Any]:

@@ -250,6 +250,11 @@ def _parts(part: Any) -> list[Any]:
     return found
 
 
+def cut(text: str, limit: int = 20_000) -> str:
+    """A text as far as anybody reads it, with a note of what is left out."""
+    return text if len(text) <= limit else "{}… (+{:,} characters)".format(text[:limit], len(text) - limit)
+
+
 def describe(error: BaseException) -> str:
     """`ValueError: text` in one line, as a traceback ends."""
     return " ".join("".join(traceback.format_exception_only(type(error), error)).split()) or type(error).__name__

@@ -21,13 +21,14 @@ from pathlib import Path
 from typing import IO, Any, cast
 
 from studio.errors import RunError
+from studio.running.descendants import Process, descendants, kill
 from studio.running.graphs import GraphFound
 
 CHILD = Path(__file__).with_name("child.py")
 
 EVENTS = frozenset({"ready", "checkpoint", "task", "task_result", "log", "end"})
 _EVENT_LIMIT = 4_000_000
-"""Bytes of one event line; an end event with its traceback and questions stays far below."""
+"""Bytes of one event line; the child keeps its events far below."""
 _LINE_LIMIT = 2_000
 _LINES_AT_ONCE = 200
 _LINES_PER_SECOND = 100
@@ -51,6 +52,8 @@ class Child:
         self._cancelled = threading.Event()
         self._lock = threading.Lock()
         self._done = False
+        self._seen: set[Process] = set()
+        """Processes that the child had started when it was cancelled, those in sessions of their own among them."""
         self._queue: queue.Queue[dict[str, Any] | None] = queue.Queue(maxsize=10_000)
         self.tail: deque[str] = deque(maxlen=40)
         """The last lines that the user's code printed, for a process that dies without a word."""
@@ -76,9 +79,10 @@ class Child:
         return self._process.pid
 
     def cancel(self) -> None:
-        """Ask the whole process group to end, and make it: SIGTERM, then SIGKILL."""
+        """Ask the whole process group to end, and make it: SIGTERM, then SIGKILL, with all that the child has started (Linux)."""
         if not self._cancelled.is_set():
             self._cancelled.set()
+            self._see_descendants()
             self._signal(signal.SIGTERM)
             threading.Thread(target=self._kill_later, daemon=True).start()
 
@@ -89,7 +93,11 @@ class Child:
             thread.start()
         end = self._listen(handle)
         cancelled = self._cancelled.is_set()
-        if self._wait(_USUAL_EXIT_SECONDS):
+        lost = end is None and not self._exited()
+        if lost:
+            self._see_descendants()
+            self._signal(signal.SIGKILL)
+        if end is None or self._wait(_USUAL_EXIT_SECONDS):
             self._finish()
             for thread in threads[:2]:
                 thread.join(1.0)
@@ -98,6 +106,8 @@ class Child:
         self._drain(handle)
         if cancelled and (end is None or end["status"] == "failed"):
             return {"event": "end", "status": "cancelled", "interrupts": [], "error": None, "head": None}
+        if lost:
+            return _failed("died", "the graph's code closed the pipe for events: the run could not be followed and was ended")
         return end if end is not None else self._died()
 
     def _listen(self, handle: Handler) -> dict[str, Any] | None:
@@ -158,6 +168,8 @@ class Child:
         with self._lock:
             self._process.wait()
             self._done = True
+        for process in self._seen:
+            kill(process)
         with contextlib.suppress(OSError):
             if self._process.stdin is not None:
                 self._process.stdin.close()
@@ -170,17 +182,17 @@ class Child:
                 self._process.stdin.flush()
 
     def _read_events(self) -> None:
-        pipe = cast("IO[bytes]", self._process.stdout)
-        with contextlib.suppress(OSError, ValueError):
+        with contextlib.suppress(OSError, ValueError), cast("IO[bytes]", self._process.stdout) as pipe:
             while line := pipe.readline(_EVENT_LIMIT):
                 self._queue.put(_parse(line))
+                while line and not line.endswith(b"\n") and len(line) == _EVENT_LIMIT:  # the rest of a line that is too long
+                    line = pipe.readline(_EVENT_LIMIT)
         self._queue.put(None)
 
     def _read_log(self) -> None:
-        pipe = cast("IO[bytes]", self._process.stderr)
         throttle = _Throttle(self._queue.put)
         rest = b""
-        with contextlib.suppress(OSError, ValueError):
+        with contextlib.suppress(OSError, ValueError), cast("IO[bytes]", self._process.stderr) as pipe:
             while chunk := os.read(pipe.fileno(), 1 << 16):
                 lines = (rest + chunk).split(b"\n")
                 rest = lines.pop()
@@ -203,8 +215,15 @@ class Child:
                 return _failed("died", f"the process was ended by {signal.Signals(-code).name}", "\n".join(self.tail))
         return _failed("died", f"the process ended by itself with exit code {code}, before the graph did", "\n".join(self.tail))
 
+    def _see_descendants(self) -> None:
+        """Note the processes that the child started, before they lose their parent."""
+        with self._lock:
+            if not self._done:
+                self._seen |= descendants(self._process.pid)
+
     def _kill_later(self) -> None:
         self._wait(_TERM_SECONDS)
+        self._see_descendants()
         self._signal(signal.SIGKILL)
 
     def _signal(self, number: int) -> None:

@@ -205,6 +205,28 @@ def vanish(state):
 
 vanishing = line(vanish).compile()
 
+def bury(state):
+    raise ValueError("long " * 2_000_000)
+
+burying = line(bury).compile()
+
+def cut_off(state):
+    os.closerange(3, 64)
+    time.sleep(600)
+
+cutting = line(cut_off).compile()
+
+def run_away(state):
+    child = subprocess.Popen(["sleep", "600"], start_new_session=True)
+    Path("runaway.pid").write_text(str(child.pid))
+    time.sleep(600)
+
+running_away = line(run_away).compile()
+
+print("printed while it is imported")
+sys.stdout.flush()
+os.write(1, b'{"event": "end", "status": "done"}\\n')
+
 def leave(state):
     sys.exit("enough")
 

@@ -154,6 +154,7 @@ class TestTheLifeOfAChild:
         lines = [event["text"] for event in events if event["event"] == "log"]
         assert "first runs with 1" in lines
         assert "careful" in lines
+        assert {"printed while it is imported", '{"event": "end", "status": "done"}'} <= set(lines)
 
     def test_a_flood_of_output_is_cut_and_counted_and_the_run_goes_on(self, project: Path, database: Path) -> None:
         events: list[dict[str, Any]] = []
@@ -214,6 +215,47 @@ class TestTheLifeOfAChild:
         assert end["status"] == "failed"
         assert "exit code 3" in end["error"]["message"]
         assert "last words" in end["error"]["traceback"]
+
+    def test_a_failure_with_a_book_for_a_message_still_has_its_end(self, project: Path, database: Path) -> None:
+        end = Child(find_graph(spec(project, "burying")), request(database)).run(lambda event: None)
+        assert (end["status"], end["error"]["type"]) == ("failed", "ValueError")
+        assert "(+9,980,000 characters)" in end["error"]["message"]
+        assert len(json.dumps(end)) < 100_000
+
+    def test_a_child_that_closes_its_event_pipe_is_ended_and_told_as_a_failure(self, project: Path, database: Path) -> None:
+        child = Child(find_graph(spec(project, "cutting")), request(database))
+        end = child.run(lambda event: None)
+        assert "closed the pipe" in end["error"]["message"]
+        assert gone(child.pid)
+
+    def test_a_line_that_is_too_long_is_cut_and_what_follows_is_read(self, tmp_path: Path) -> None:
+        code = "import sys; sys.stdin.readline()\nprint('{\"event\": ' + 'x' * 9_000_000)\n"
+        fake = script(tmp_path, code + """print('{"event": "end", "status": "done"}', flush=True)""")
+        events: list[dict[str, Any]] = []
+        assert Child(fake, {}).run(events.append)["status"] == "done"
+        assert [len(event["text"]) < 3_000 for event in events] == [True]
+
+    @pytest.mark.skipif(not Path("/proc/self/fd").exists(), reason="counts open files in /proc")
+    def test_no_pipe_stays_open_after_runs(self, project: Path, database: Path) -> None:
+        def open_files() -> int:
+            return len(os.listdir("/proc/self/fd"))
+
+        found = find_graph(spec(project, "graph"))
+        before = open_files()
+        for number in range(3):
+            Child(found, request(database, thread_id=f"t{number}")).run(lambda event: None)
+        wait_for(lambda: open_files() <= before)
+
+    @pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="descendants are found in /proc")
+    def test_cancel_also_ends_a_process_in_a_session_of_its_own(self, project: Path, database: Path) -> None:
+        child = Child(find_graph(spec(project, "running_away")), request(database))
+        thread = threading.Thread(target=lambda: child.run(lambda event: None))
+        thread.start()
+        pid_file = project / "runaway.pid"
+        wait_for(lambda: pid_file.exists() and bool(pid_file.read_text()))
+        child.cancel()
+        thread.join(10)
+        assert gone(int(pid_file.read_text()))
 
     def test_garbage_on_the_event_pipe_is_a_log_line(self, tmp_path: Path) -> None:
         lines = ["not json", "[1, 2]", '{"event": "unheard"}', '{"event": "end", "status": "done"}']
