@@ -176,12 +176,13 @@ class Operation:
             spec = self.request["graph"]
             where = spec.get("file") or spec["module"]
             message = str(error) if where in str(error) else f"{where}:{spec['attr']}: {error}"
-            ended = failed("load", message, traceback=error.detail)
+            ended = failed("load", message, traceback=error.detail, place=error.place)
         except types.BlockedTypes as error:
             ended = failed("types", str(error), types=error.names)
         except BaseException as error:
             text = str(error) or loading.describe(error)
-            ended = failed("run", text, type=type(error).__name__, traceback=loading.user_traceback(error))
+            trace, place = loading.user_traceback(error), loading.user_place(error)
+            ended = failed("run", text, type=type(error).__name__, traceback=trace, place=place)
         ended["head"] = None
         if self.driver is not None:
             with contextlib.suppress(sqlite3.Error):

@@ -21,11 +21,12 @@ from typing import Any
 
 
 class LoadError(Exception):
-    """Why the graph cannot be loaded, in one line; `detail` holds the last lines of the traceback in the user's code."""
+    """Why the graph cannot be loaded, in one line; `detail` holds the traceback in the user's code, `place` its last own line."""
 
-    def __init__(self, message: str, detail: str = "") -> None:
+    def __init__(self, message: str, error: BaseException | None = None) -> None:
         super().__init__(message)
-        self.detail = detail
+        self.detail = user_traceback(error) if error is not None else ""
+        self.place = user_place(error) if error is not None else ""
 
 
 def prepare(spec: dict[str, Any]) -> None:
@@ -77,11 +78,11 @@ def import_attribute(spec: dict[str, Any]) -> tuple[Any, str]:
         module = _import_file(spec["file"]) if spec.get("file") else importlib.import_module(spec["module"])
     except ModuleNotFoundError as error:
         message = f"{where} needs the module {error.name!r}, which {sys.executable} does not have"
-        raise LoadError(message, user_traceback(error)) from error
+        raise LoadError(message, error) from error
     except BaseException as error:  # a script may also call sys.exit while it is imported
         if isinstance(error, KeyboardInterrupt):
             raise
-        raise LoadError(f"{where} cannot be imported: {describe(error)}", user_traceback(error)) from error
+        raise LoadError(f"{where} cannot be imported: {describe(error)}", error) from error
     found: Any = module
     for step in spec["attr"].split("."):
         if not hasattr(found, step):
@@ -206,7 +207,7 @@ def _step(value: Any, config: dict[str, Any]) -> tuple[Any, bool]:
     except LoadError:
         raise
     except Exception as error:
-        raise LoadError(f"the graph cannot be built: {describe(error)}", user_traceback(error)) from error
+        raise LoadError(f"the graph cannot be built: {describe(error)}", error) from error
     if inspect.isawaitable(value) or hasattr(value, "__enter__") or hasattr(value, "__aenter__"):
         return value, False
     raise LoadError(f"this is a {type(value).__module__}.{type(value).__qualname__}, not a LangGraph graph, builder or factory")
@@ -269,6 +270,14 @@ def user_traceback(error: BaseException, limit: int = 20_000) -> str:
     return text if len(text) <= limit else "…\n" + text[-limit:]
 
 
+def user_place(error: BaseException) -> str:
+    """Where in the user's own code an error came up: `File "graphs.py", line 3, in ask`; "" when it never was in there."""
+    if isinstance(error, SyntaxError) and error.filename and not _is_foreign(error.filename):
+        return 'File "{}", line {}'.format(error.filename, error.lineno)
+    frames = [frame for frame in traceback.extract_tb(error.__traceback__) if not _is_foreign(frame.filename)]
+    return 'File "{0.filename}", line {0.lineno}, in {0.name}'.format(frames[-1]) if frames else ""
+
+
 def own_files() -> list[str]:
     """The files that the user's own modules were loaded from: with any of them the graph may change."""
     files = [getattr(module, "__file__", None) for module in list(sys.modules.values())]
@@ -277,10 +286,12 @@ def own_files() -> list[str]:
 
 def _is_foreign(file: str) -> bool:
     """Whether a file is a library's, Python's own or ours, and not below the project's folder."""
+    if file.startswith("<"):
+        return True
     path = os.path.abspath(file)
     below = path[len(os.getcwd()) :] if path.startswith(os.getcwd() + os.sep) else None
     if below is not None and "site-packages" not in below:
         return False
-    if file.startswith("<") or "site-packages" in path or os.path.dirname(path) == os.path.dirname(os.path.abspath(__file__)):
+    if "site-packages" in path or os.path.dirname(path) == os.path.dirname(os.path.abspath(__file__)):
         return True
     return path.startswith(os.path.dirname(os.path.abspath(os.__file__)) + os.sep)

@@ -296,12 +296,14 @@ def call(graph: GraphFound, request: Mapping[str, Any], *, timeout: float = 120.
 def failure(error: Mapping[str, Any], graph: GraphFound) -> RunError:
     """The error of an end event as an exception with one message and one hint."""
     kind, message = error.get("kind", "run"), error.get("message", "")
-    hint = error.get("hint") or {
-        "load": _last_line(error.get("traceback", "")),
-        "run": _last_line(error.get("traceback", "")),
-        "types": "look at the plan; with --trust-types these types are imported",
-        "died": _last_line(error.get("traceback", "")),
-    }.get(kind, "")
+    hint = (
+        error.get("hint")
+        or error.get("place")
+        or {
+            "types": "look at the plan; with --trust-types these types are imported",
+            "died": _last_line(error.get("traceback", "")),
+        }.get(kind, "")
+    )
     named = f"{error['type']}: {message}" if error.get("type") else message
     candidates = tuple(str(name) for name in error.get("candidates") or ())
     if candidates:
@@ -310,6 +312,4 @@ def failure(error: Mapping[str, Any], graph: GraphFound) -> RunError:
 
 
 def _last_line(text: str) -> str:
-    lines = [line for line in text.splitlines() if line.strip()]
-    where = [line.strip() for line in lines if line.lstrip().startswith("File ")]
-    return where[-1] if where else (lines[-1].strip() if lines else "")
+    return next((line.strip() for line in reversed(text.splitlines()) if line.strip()), "")

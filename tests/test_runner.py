@@ -216,6 +216,22 @@ class TestTheLifeOfAChild:
         assert "exit code 3" in end["error"]["message"]
         assert "last words" in end["error"]["traceback"]
 
+    @pytest.mark.parametrize(
+        ("code", "words", "place"),
+        [
+            ("import importlib\n\nimportlib.import_module('not_there')\n", "'not_there'", "line 3, in <module>"),
+            ("import json\njson.loads('{')\n", "JSONDecodeError", "line 2, in <module>"),
+            ("graph = (\n", "SyntaxError", "line 1"),
+        ],
+    )
+    def test_a_graph_that_cannot_be_loaded_is_told_with_the_users_own_line(
+        self, project: Path, code: str, words: str, place: str
+    ) -> None:
+        (project / "graphs.py").write_text(code)
+        with pytest.raises(RunError, match=words) as caught:
+            runner.call(find_graph(spec(project, "graph")), {"op": "inspect"})
+        assert caught.value.hint == f'File "{project}/graphs.py", {place}'
+
     def test_a_failure_with_a_book_for_a_message_still_has_its_end(self, project: Path, database: Path) -> None:
         end = Child(find_graph(spec(project, "burying")), request(database)).run(lambda event: None)
         assert (end["status"], end["error"]["type"]) == ("failed", "ValueError")
