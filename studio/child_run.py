@@ -25,6 +25,8 @@ _BUSY_SECONDS = 30.0
 _VALUE_LIMIT = 20_000
 _CUSTOM_LIMIT = 200
 _RESUME_IDX = -4
+_CONTROL = ("__error__", "__error_source_node__", "__interrupt__", "__resume__", "__scheduled__")
+"""Channels of rows that are no result of a task."""
 
 
 class Failure(Exception):
@@ -120,6 +122,12 @@ class Driver:
             return await self.graph.aupdate_state(config, values, as_node=as_node)
         return self.graph.update_state(config, values, as_node=as_node)
 
+    async def checkpoint(self, config: dict[str, Any]) -> Any:
+        """The stored checkpoint as LangGraph reads it; None when there is none."""
+        saver = self.graph.checkpointer
+        found = await saver.aget_tuple(config) if self.is_async else saver.get_tuple(config)
+        return found.checkpoint if found is not None else None
+
     def value(self, encoded: dict[str, Any]) -> Any:
         """A value of the request: plain JSON, or msgpack that LangGraph's own serializer (behind the gate) turns into objects."""
         if "msgpack" in encoded:
@@ -141,6 +149,15 @@ class Driver:
         root = " AND checkpoint_ns = ''" if "checkpoint_ns" in columns else ""
         found = self.rows(f"SELECT max({ident}) FROM checkpoints WHERE thread_id = ?{root}", self.request["thread_id"])
         return typing.cast("str | None", found[0][0])
+
+    def finished(self) -> set[str]:
+        """Ids of the tasks of the head, and of the subgraphs called from it, that have a result already."""
+        head = self.head()
+        if head is None or "checkpoint_id" not in {row[1] for row in self.rows("PRAGMA table_info(writes)")}:
+            return set()
+        marks = ", ".join("?" * len(_CONTROL))
+        sql = f"SELECT DISTINCT task_id FROM writes WHERE thread_id = ? AND checkpoint_id >= ? AND channel NOT IN ({marks})"
+        return {row[0] for row in self.rows(sql, self.request["thread_id"], head, *_CONTROL)}
 
 
 def stream_options(graph: Any, request: dict[str, Any]) -> dict[str, Any]:
@@ -175,9 +192,11 @@ def stream_options(graph: Any, request: dict[str, Any]) -> dict[str, Any]:
 class Reporter:
     """Turns LangGraph's stream into events; the events are a nudge to look, so they carry names and no state."""
 
-    def __init__(self, events: Any, thread_id: str) -> None:
+    def __init__(self, events: Any, thread_id: str, kept: set[str]) -> None:
         self.events = events
         self.thread_id = thread_id
+        self.kept = kept
+        """Ids of tasks that finished before: LangGraph announces them too, but they do not run."""
         self.custom = 0
 
     def item(self, item: Any) -> None:
@@ -210,6 +229,8 @@ class Reporter:
         )  # fmt: skip
 
     def task(self, payload: dict[str, Any], where: str) -> None:
+        if payload.get("id") in self.kept:
+            return
         known = {"id": payload.get("id"), "name": payload.get("name"), "checkpoint_ns": where}
         if "result" in payload or "error" in payload or "interrupts" in payload:
             result, error = payload.get("result") or {}, payload.get("error")
@@ -306,7 +327,6 @@ async def run(driver: Driver, events: Any) -> dict[str, Any]:
     """
     request = driver.request
     options = stream_options(driver.graph, request)
-    reporter = Reporter(events, request["thread_id"])
     checkpoint_id = request.get("checkpoint_id")
     answers = {key: driver.value(value) for key, value in (request.get("answers") or {}).items()}
     resumes, ask_first = bool(answers or request.get("resume")), request.get("ask_first")
@@ -317,6 +337,7 @@ async def run(driver: Driver, events: Any) -> dict[str, Any]:
                 resumes = ask_first = False  # the answers are in the rows
         else:
             events.send("log", stream="studio", text="The tasks differ under this code: all of them run again.")
+    reporter = Reporter(events, request["thread_id"], driver.finished() if checkpoint_id is None else set())
     if ask_first:
         async for item in driver.stream(None, driver.config(checkpoint_id), **options):
             reporter.item(item)
@@ -356,11 +377,19 @@ async def update_state(driver: Driver, events: Any) -> dict[str, Any]:
         if type(error).__name__ != "InvalidUpdateError":
             raise
         nodes = [name for name in graph.nodes if name != "__start__"]
-        raise Failure("update", str(error) or loading.describe(error), candidates=[] if as_node in nodes else nodes) from error
+        candidates = await last_nodes(driver, config) if as_node is None else [] if as_node in nodes else nodes
+        raise Failure("update", str(error) or loading.describe(error), candidates=candidates) from error
     conf = made["configurable"]
     dropped = [] if ns else [str(key) for key in values if key not in graph.channels] if isinstance(values, dict) else []
     result = {"checkpoint_id": conf.get("checkpoint_id") or conf.get("thread_ts"), "checkpoint_ns": conf.get("checkpoint_ns", ns)}
     return {"status": "done", "result": {**result, "dropped": dropped, "channels": channel_kinds(graph)}}
+
+
+async def last_nodes(driver: Driver, config: dict[str, Any]) -> list[str]:
+    """The nodes that made a checkpoint: those that saw the highest version. Only between them LangGraph cannot choose."""
+    seen = (await driver.checkpoint(config) or {}).get("versions_seen") or {}
+    newest = {name: max(versions.values()) for name, versions in seen.items() if name in driver.graph.nodes and versions}
+    return sorted(name for name, version in newest.items() if version == max(newest.values()))
 
 
 def channel_kinds(graph: Any) -> dict[str, str]:

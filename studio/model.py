@@ -323,6 +323,9 @@ class ForkRequest:
     in_place: bool = False
     graph: GraphSpec = field(default_factory=GraphSpec)
     trust_types: bool = False
+    config: Mapping[str, Any] = field(default_factory=dict)
+    """Entries of `configurable` for `update_state`."""
+    recursion_limit: int | None = None
     keep: frozenset[str] = frozenset()
     """Ids of finished tasks of this step: the copy takes their results along, and they do not run again."""
 
@@ -410,6 +413,8 @@ class RunPlan:
     """A base checkpoint is copied to the scratch file first."""
     config: Mapping[str, str] = field(default_factory=dict)
     """`config.configurable` values that the graph gets, as stored with the checkpoint or asked for; one line each, masked."""
+    recursion_limit: int | None = None
+    """LangGraph's limit of supersteps, where one was asked for."""
 
     @property
     def one_click(self) -> bool:

@@ -249,6 +249,7 @@ def tools(state):
     return {"messages": [ToolMessage("done", tool_call_id="call_1", name="refund", id="tool-1")]}
 
 refunding = line(call_tool, tools).compile()
+refund_beside = spread(shaky, tools).compile()
 
 def fan(state):
     return [Send("grade", {"n": number}) for number in range(2)]
@@ -269,6 +270,8 @@ fanned = fanned_builder.compile()
 def prepare(state):
     note(f"prepare {state['n']}")
     return {"log": [f"prepare {state['n']}"]}
+
+pair = spread(calm, prepare).compile()
 
 class Told(TypedDict):
     log: Annotated[list[str], operator.add]

@@ -114,6 +114,18 @@ class TestThePlan:
         result = desk.session.fork(ForkRequest(desk.at("tools")))
         assert desk.session.plan(RunRequest(result.address)).side_effects == plan.side_effects
 
+    def test_tool_calls_of_kept_tasks_are_none(self, project: Path, desks: Desks) -> None:
+        desk = desks("refund_beside")
+        address = desk.at("shaky")
+        plan = desk.session.plan(RunRequest(address))
+        assert (plan.kept, plan.side_effects) == (("tools",), ())
+        (project / "repaired").touch()
+        run = desk.session.run(RunRequest(address))
+        run.wait(60)
+        assert [event.data["name"] for event in run.events if event.event == "task"] == ["shaky", "last"]
+        assert [event.data["name"] for event in run.events if event.event == "task_result"] == ["shaky", "last"]
+        assert desk.session.plan(RunRequest(address)).side_effects == ()
+
     def test_open_questions_are_named_unless_answered(self, desks: Desks) -> None:
         desk = desks("asking")
         address = desk.at("ask")
@@ -501,6 +513,12 @@ class TestWritingAsANode:
             desk.session.fork(request)
         assert caught.value.candidates == ("first", "second")
         assert "first" in (desk.session.preview(request).refused or "")
+
+    def test_when_several_nodes_made_a_checkpoint_only_these_are_offered(self, desks: Desks) -> None:
+        desk = desks("pair")
+        with pytest.raises(RunError, match="Ambiguous") as caught:
+            desk.session.fork(ForkRequest(desk.at("last"), update={"n": 3}, is_update=True))
+        assert caught.value.candidates == ("calm", "prepare")
 
     def test_into_a_new_thread(self, desks: Desks) -> None:
         desk = desks("graph")

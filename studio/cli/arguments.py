@@ -124,7 +124,7 @@ def _acts(parser: Any) -> None:
     parser.add_argument("--in-place", action="store_true", help="write into the opened file itself (rows are only added)")
     parser.add_argument("--yes", action="store_true", help="do not ask")
     parser.add_argument("--trust-types", action="store_true", help="let the run import stored types outside the safe list")
-    parser.add_argument("--recursion-limit", type=int, metavar="N", help="LangGraph's limit of supersteps")
+    parser.add_argument("--recursion-limit", type=_count, metavar="N", help="LangGraph's limit of supersteps")
     parser.add_argument("--config", action="append", default=[], metavar="KEY=VALUE", help="an entry of the run's `configurable`")
 
 
@@ -152,10 +152,9 @@ def _server(parser: Any) -> None:
 
 
 def _port(text: str) -> int:
-    port = int(text)
-    if not 0 <= port <= 65535:
-        raise ValueError(text)
-    return port
+    if not text.isascii() or not text.isdigit() or int(text[:20]) > 65535:
+        raise argparse.ArgumentTypeError(f"{text!r} is no port: a number from 0 to 65535")
+    return int(text)
 
 
 def _ls(parser: Any) -> None:
@@ -170,10 +169,9 @@ def _tree(parser: Any) -> None:
 
 
 def _count(text: str) -> int:
-    count = int(text)
-    if count < 1:
-        raise ValueError(text)
-    return count
+    if not text.isascii() or not text.isdigit() or int(text[:20]) < 1:
+        raise argparse.ArgumentTypeError(f"{text!r} is no whole number from 1 on")
+    return int(text[:20])
 
 
 def _show(parser: Any) -> None:

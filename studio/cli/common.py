@@ -69,6 +69,22 @@ def pair_argument(text: str, option: str) -> tuple[str, Any]:
     )
 
 
+def config_arguments(texts: list[str]) -> dict[str, Any]:
+    """The `KEY=VALUE`s of `--config`: JSON where it is, else a text."""
+    from studio.tagged import loads
+
+    found: dict[str, Any] = {}
+    for text in texts:
+        name, sign, value = text.partition("=")
+        if not sign or not name:
+            raise UsageError(f"--config {text!r} has no value", "write --config key=value")
+        try:
+            found[name] = loads(value)
+        except PatchError:
+            found[name] = value
+    return found
+
+
 def confirmed(options: Namespace, out: Out, question: str, refusal: str) -> None:
     """Ask on a terminal; UsageError where nobody can answer and `--yes` is missing, or the answer is no."""
     if options.yes:
@@ -76,7 +92,9 @@ def confirmed(options: Namespace, out: Out, question: str, refusal: str) -> None
     if not (sys.stdin.isatty() and sys.stderr.isatty()):
         raise UsageError(refusal, "add --yes to do it", "not-confirmed")
     out.note(question)
-    if input("Go on? [y/N] ").strip().lower() not in ("y", "yes"):
+    sys.stderr.write("Go on? [y/N] ")  # `input` would print it on stdout, into the result
+    sys.stderr.flush()
+    if sys.stdin.readline().strip().lower() not in ("y", "yes"):
         raise UsageError("nothing was done", "", "not-confirmed", exit_code=1)
 
 

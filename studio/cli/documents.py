@@ -210,6 +210,8 @@ class Documents:
                 {"name": one.name, "count": one.count, "safe": one.safe, "channels": list(one.channels)} for one in plan.types
             ],
             "needs_trust": plan.needs_trust,
+            "config": {key: self.text(given) for key, given in plan.config.items()},
+            "recursion_limit": plan.recursion_limit,
             "stored_in": plan.stored_in,
             "makes_copy": plan.makes_copy,
             "warnings": [self.text(one) for one in plan.warnings],

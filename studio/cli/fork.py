@@ -6,7 +6,7 @@ import sys
 from argparse import Namespace
 from pathlib import Path
 
-from studio.cli.common import confirmed, json_argument, opened, pair_argument
+from studio.cli.common import config_arguments, confirmed, json_argument, opened, pair_argument
 from studio.cli.documents import Documents
 from studio.cli.out import Out
 from studio.errors import UsageError
@@ -22,6 +22,11 @@ def run(options: Namespace, out: Out) -> int:
     if is_update and (patch or options.goto is not None):
         raise UsageError(
             "--as-node and --update cannot be mixed with --set, --unset, --patch or --goto", "make two forks, one after the other"
+        )
+    if not is_update and (options.config or options.recursion_limit is not None):
+        raise UsageError(
+            "--config and --recursion-limit need a graph that runs, and this fork runs none",
+            "give them to `studio run`, or fork with --as-node",
         )
     update = json_argument(options.update, "--update") if options.update is not None else None
     with opened(options, out) as session:
@@ -43,6 +48,8 @@ def run(options: Namespace, out: Out) -> int:
             options.new_thread,
             options.in_place,
             trust_types=options.trust_types,
+            config=config_arguments(options.config),
+            recursion_limit=options.recursion_limit,
         )
         if patch and not out.as_json:
             for warning in session.preview(request).warnings:

@@ -10,7 +10,7 @@ from contextlib import ExitStack
 from studio.cli.common import open_session, say_problems
 from studio.cli.documents import Documents
 from studio.cli.out import Out
-from studio.errors import StudioError
+from studio.errors import RefError, StudioError
 from studio.locations import files_of, one_file
 from studio.model import Problem, Thread
 from studio.render import labels
@@ -33,6 +33,8 @@ def run(options: Namespace, out: Out) -> int:
                 if not folder:
                     raise
                 problems.append(Problem(error.slug, path, error.message))
+        if options.thread is not None and sessions and not any(_has(session, options.thread) for session in sessions):
+            raise RefError(f"no thread {options.thread!r}", "`studio ls` without --thread lists them", "no-such-thread")
         documents = Documents(out.show_secrets)
         if out.as_json:
             location = os.path.abspath(options.location) if folder else sessions[0].location
@@ -44,6 +46,14 @@ def run(options: Namespace, out: Out) -> int:
             _text(session, options.thread, documents, out)
         say_problems(out, [*problems, *(problem for session in sessions for problem in session.problems())])
     return 0
+
+
+def _has(session: Session, thread: str) -> bool:
+    """Whether a file holds rows of a thread; without looking at any other thread."""
+    try:
+        return bool(session.one_thread(thread))
+    except RefError:
+        return False
 
 
 def _threads(session: Session, wanted: str | None) -> Iterator[Thread]:
@@ -59,7 +69,7 @@ def _text(session: Session, wanted: str | None, documents: Documents, out: Out) 
         count += 1
         out.say(_line(thread, documents, out, width), flush=count == 1)
     if not count:
-        out.say("no such thread" if wanted is not None else "no threads yet")
+        out.say("not in this file" if wanted is not None else "no threads yet")
 
 
 def _json(

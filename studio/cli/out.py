@@ -81,10 +81,11 @@ class Out:
         if self.debug:
             self.note(line_by_line(traceback.format_exc()))
         self.note(f"studio: {shown(error.message)}")
-        for candidate in error.candidates[:_CANDIDATES]:
+        named = all(candidate in error.hint for candidate in error.candidates)  # the hint lists them already
+        for candidate in () if named else error.candidates[:_CANDIDATES]:
             if candidate not in error.message:
                 self.note(f"  {shown(candidate)}")
-        if len(error.candidates) > _CANDIDATES:
+        if not named and len(error.candidates) > _CANDIDATES:
             self.note(f"  … and {len(error.candidates) - _CANDIDATES} more")
         if error.hint:
             self.note(f"hint: {shown(error.hint)}")

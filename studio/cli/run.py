@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import queue
 from argparse import Namespace
+from collections.abc import Mapping
 from typing import Any
 
-from studio.cli.common import confirmed, json_argument, opened, pair_argument
+from studio.cli.common import config_arguments, confirmed, json_argument, opened, pair_argument
 from studio.cli.documents import Documents
 from studio.cli.out import Out, line_by_line
 from studio.errors import RunError, UsageError
 from studio.model import RunEvent, RunPlan, RunRequest
-from studio.render import secrets
+from studio.render import labels, secrets
 from studio.render.gate import line
 from studio.render.masking import MASKED
 from studio.session import Session
@@ -28,37 +29,32 @@ def run(options: Namespace, out: Out) -> int:
             has_input=options.input is not None,
             resume=json_argument(options.resume, "--resume") if options.resume is not None else None,
             has_resume=options.resume is not None,
-            answers=dict(pair_argument(text, "--answer") for text in options.answer),
+            answers=_answers(options.answer),
             before=tuple(options.before),
             after=tuple(options.after),
             in_place=options.in_place,
             trust_types=options.trust_types,
             recursion_limit=options.recursion_limit,
-            config=dict(_config(text) for text in options.config),
+            config=config_arguments(options.config),
         )
         plan = session.plan(request)
         if out.as_json:
             out.document({"event": "plan", **Documents(out.show_secrets).plan(plan)})
         else:
-            _plan_text(plan, out)
+            _plan_text(plan, out, every_type=options.dry_run)
         if options.dry_run:
             return 0
         _may_start(plan, options, out, session)
         return _follow(session, request, out)
 
 
-def _config(text: str) -> tuple[str, Any]:
-    """`KEY=VALUE`: JSON where it is, else a text."""
-    name, sign, value = text.partition("=")
-    if not sign or not name:
-        raise UsageError(f"--config {text!r} has no value", "write --config key=value")
-    from studio.errors import PatchError
-    from studio.tagged import loads
-
-    try:
-        return name, loads(value)
-    except PatchError:
-        return name, value
+def _answers(texts: list[str]) -> dict[str, Any]:
+    found: dict[str, Any] = {}
+    for ident, value in (pair_argument(text, "--answer") for text in texts):
+        if ident in found:
+            raise UsageError(f"--answer: the question {ident!r} is answered twice", "give one answer to each question")
+        found[ident] = value
+    return found
 
 
 def _may_start(plan: RunPlan, options: Namespace, out: Out, session: Session) -> None:
@@ -95,7 +91,7 @@ def _follow(session: Session, request: RunRequest, out: Out) -> int:
                 event = RunEvent("end", dict(run.end or {"status": run.status}))
             if event.event == "plan":
                 continue
-            _print(event, out)
+            _print(event, out, bool(request.before or request.after))
             if event.event == "end":
                 return EXIT.get(str(event.data.get("status")), 1)
         except KeyboardInterrupt:
@@ -105,11 +101,11 @@ def _follow(session: Session, request: RunRequest, out: Out) -> int:
             run.cancel()
 
 
-def _print(event: RunEvent, out: Out) -> None:
+def _print(event: RunEvent, out: Out, asked: bool) -> None:
     if out.as_json:
         out.say(_json_line({"event": event.event, **_masked(dict(event.data), out)}), flush=True)
     else:
-        text = event_text(event, out)
+        text = event_text(event, out, asked)
         if text:
             out.say(text, flush=True)
 
@@ -142,8 +138,8 @@ def _mask_json(key: str | None, value: Any, depth: int = 0) -> Any:
     return value
 
 
-def event_text(event: RunEvent, out: Out) -> str:
-    """One event as a line; "" for what needs none."""
+def event_text(event: RunEvent, out: Out, asked: bool) -> str:
+    """One event as a line; "" for what needs none. `asked`: the call names nodes to stop at."""
     data = _masked(dict(event.data), out)
     if event.event == "task":
         return f"{out.paint('▸', 'blue')} {line(str(data.get('name')))}"
@@ -162,14 +158,23 @@ def event_text(event: RunEvent, out: Out) -> str:
     if event.event in ("log", "error"):
         return out.paint(f"  │ {line_by_line(str(data.get('text', data.get('message', ''))))}", "dim")
     if event.event == "end":
-        return _end_text(data, out)
+        return _end_text(data, out, asked)
     return ""
 
 
-def _end_text(data: dict[str, Any], out: Out) -> str:
+def _stopped(data: Mapping[str, Any], asked: bool) -> str:
+    """Why a run paused: a question, or a node to stop at (`asked` for, or a breakpoint of the graph)."""
+    if data.get("interrupts"):
+        return "waiting for an answer"
+    nodes = ", ".join(line(str(one)) for one in data.get("next") or ())
+    return f"stopped before {nodes} ({'as asked' if asked else 'a breakpoint of the graph'})"
+
+
+def _end_text(data: dict[str, Any], out: Out, asked: bool) -> str:
     status = str(data.get("status"))
     colour = {"done": "green", "paused": "yellow", "failed": "red"}.get(status, "dim")
-    lines = [out.paint({"done": "done", "paused": "waiting for an answer"}.get(status, status), colour, "bold")]
+    words = _stopped(data, asked) if status == "paused" else status
+    lines = [out.paint(words, colour, "bold")]
     head = data.get("head")
     if isinstance(head, dict):
         lines[0] += out.paint(f"  head {line(str(head.get('checkpoint_id')))}", "dim")
@@ -193,11 +198,22 @@ def _end_text(data: dict[str, Any], out: Out) -> str:
     return "\n".join(lines)
 
 
-def _plan_text(plan: RunPlan, out: Out) -> None:
+def _types(plan: RunPlan, every: bool) -> str:
+    """The stored types that the run imports: how many, and by name those that need trust, or all of them."""
+    named = [f"{line(use.name)} ×{use.count}" for use in plan.types if every or not use.safe]
+    count = labels.plural(len(plan.types), "stored type")
+    if not plan.types:
+        return ""
+    unsafe = sum(not use.safe for use in plan.types)
+    how = f"{unsafe} outside the safe list" if unsafe else "all on the safe list or in the graph's schema"
+    return f"{count}, {how}{': ' if named else ''}{', '.join(named)}"
+
+
+def _plan_text(plan: RunPlan, out: Out, *, every_type: bool) -> None:
     def words(parts: tuple[str, ...]) -> str:
         return ", ".join(line(part if out.show_secrets else secrets.mask_text(part), 200) for part in parts)
 
-    unsafe = ", ".join(f"{line(use.name)} ×{use.count}" for use in plan.types if not use.safe)
+    config = "  ".join(f"{key}={value}" for key, value in plan.config.items())
     facts = [
         ("runs", words(plan.runs) or "nothing"),
         ("keeps", words(plan.kept)),
@@ -206,7 +222,9 @@ def _plan_text(plan: RunPlan, out: Out) -> None:
         ("graph", line(plan.graph)),
         ("code", line(plan.graph_file or "")),
         ("python", line(plan.interpreter)),
-        ("imports", unsafe),
+        ("config", config if out.show_secrets else secrets.mask_text(config)),
+        ("limit", f"{plan.recursion_limit} supersteps" if plan.recursion_limit is not None else ""),
+        ("imports", _types(plan, every_type)),
         ("stored in", line(plan.stored_in) + (" (a copy of this checkpoint first)" if plan.makes_copy else "")),
     ]
     out.say(out.paint("plan", "bold"))

@@ -25,6 +25,10 @@ def run(options: Namespace, out: Out) -> int:
         thread = session.one_thread(options.thread)
         tree = session.tree(thread)
         ns = None if options.all_ns else options.ns or ""
+        if ns and ns not in tree.namespaces:
+            known = tuple(name for name in tree.namespaces if name)
+            hint = "--all-ns shows every row" if known else "it has no subgraph: leave --ns out"
+            raise RefError(f"thread {thread!r} has no namespace {ns!r}", hint, "no-such-namespace", candidates=known)
         whole = ns is None or tree.namespaces == (ns,)
         addresses = [Address(thread, *key) for key in tree.keys(ns)]
         start, stop = _window(tree, addresses, options)

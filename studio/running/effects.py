@@ -6,7 +6,7 @@ included. A file without writes is read by the messages of its newest states.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import islice
 from typing import TYPE_CHECKING
 
@@ -15,7 +15,7 @@ from studio.codec.inert import MapValue
 from studio.codec.objects import Tagged
 from studio.errors import RefError
 from studio.history.walk import upward
-from studio.model import Address, Value
+from studio.model import Address, Task, Value
 from studio.render import preview
 from studio.render.gate import line
 
@@ -51,19 +51,25 @@ class _Seen:
                 self.results.setdefault(message.tool_call_id, message.name)
 
 
-def past_tool_calls(session: Session, address: Address) -> tuple[str, ...]:
-    """Tool calls that were executed after this checkpoint (on a fork: after its origin too), in words."""
+def past_tool_calls(session: Session, address: Address, kept: Sequence[Task] = ()) -> tuple[str, ...]:
+    """Tool calls that were executed after this checkpoint (on a fork: after its origin too), in words.
+
+    Not those of `kept` tasks, which do not run again.
+    """
     tree = session.tree(address.thread_id)
     before, after = _Seen(), _Seen()
     for stored in session.state(address).values.values():
         before.look(stored)
+    kept_ids = {task.id for task in kept}
+    kept_spaces = [ns for task in kept for ns in task.subgraph_ns]
     starts = _starts(tree, address)
     followers = _followers(tree, starts)
     for start in range(0, len(followers), _CHUNK):
-        for rows in session.overlay.writes(followers[start : start + _CHUNK]).values():
+        for at, rows in session.overlay.writes(followers[start : start + _CHUNK]).items():
             for row in rows:
                 if row.idx >= 0 and row.value is not None and not row.channel.startswith("branch:"):
-                    after.look(codec.decode(row.tag, row.value))
+                    is_kept = row.task_id in kept_ids or any(at.checkpoint_ns.startswith(ns) for ns in kept_spaces)
+                    (before if is_kept else after).look(codec.decode(row.tag, row.value))
     if not after.results:
         _look_at_leaves(session, tree, followers, after)
     calls = {**before.calls, **after.calls}

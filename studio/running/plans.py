@@ -89,7 +89,7 @@ def make_plan(session: Session, inspector: Inspector, request: RunRequest) -> Pl
         runs=way.runs,
         kept=tuple(task.name or "?" for task in way.kept),
         asks=way.asks,
-        side_effects=past_tool_calls(session, request.address),
+        side_effects=past_tool_calls(session, request.address, way.kept),
         graph=graph.title,
         graph_file=graph.file,
         interpreter=graph.interpreter,
@@ -99,6 +99,7 @@ def make_plan(session: Session, inspector: Inspector, request: RunRequest) -> Pl
         warnings=(*way.warnings, *_warnings(session, request, state, known)),
         makes_copy=way.copy_of is not None,
         config={line(key, 40): summary(given, 80, key=key) for key, given in configurable.items()},
+        recursion_limit=request.recursion_limit,
     )
     trusted = tuple(use.name for use in uses if use.name not in SAFE) if request.trust_types else ()
     return Planned(plan, way, graph, configurable, trusted, unsafe)

@@ -116,7 +116,7 @@ def _child_request(request: ForkRequest, state: State, at: Address, database: st
         "op": "update_state", "database": database, "thread_id": at.thread_id, "checkpoint_ns": at.checkpoint_ns,
         "checkpoint_id": at.checkpoint_id, "as_node": request.as_node, "trusted": trusted,
         "values": encoded(request.update, state.values) if request.update is not None else None,
-        "configurable": stored_config(state.metadata),
+        "configurable": {**stored_config(state.metadata), **request.config}, "recursion_limit": request.recursion_limit,
     }  # fmt: skip
 
 

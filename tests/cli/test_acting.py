@@ -104,6 +104,9 @@ def test_goto_and_a_new_thread(studio: Studio, shop: Path) -> None:
         (["--goto", "nowhere"], 1, "nowhere"),
         (["--as-node", "web", "--update", "{}", "--set", "/price=1"], 2, "--as-node"),
         (["--set", "/price=1", "--in-place"], 2, "--in-place"),
+        (["--set", "/price=1", "--config", "user=mara"], 2, "runs none"),
+        (["--goto", "publish", "--recursion-limit", "9"], 2, "runs none"),
+        (["--goto", "publish", "--recursion-limit", "0"], 2, "no whole number from 1 on"),
     ],
 )
 def test_a_fork_that_makes_no_sense_is_refused(studio: Studio, shop: Path, arguments: list[str], code: int, words: str) -> None:
@@ -149,6 +152,45 @@ def test_a_dry_run_only_prints_the_plan(studio: Studio, shop: Path, project: Pat
     assert "approve" in found.out
     assert "shop_graph.py" in found.out
     assert folder_snapshot(shop.parent) == before
+
+
+def test_the_plan_shows_the_config_the_limit_and_every_stored_type(studio: Studio, shop: Path, project: Path) -> None:
+    call = ("run", shop, "head", "--thread", "paused", "--graph", "shop", "--resume", '"yes"', "--dry-run")
+    more = ("--config", "user=mara", "--config", "api_key=sk-live-0123456789abcdef0123", "--recursion-limit", "9")
+    text = studio(*call, *more).out
+    assert 'user="mara"' in text
+    assert "9 supersteps" in text
+    assert "0123456789" not in text
+    doc = studio(*call, *more, "--json").doc
+    assert (doc["config"]["user"], doc["recursion_limit"]) == ('"mara"', 9)
+    assert doc["types"]
+    assert f"{len(doc['types'])} stored type" in text
+    assert all(one["name"] in text for one in doc["types"])
+
+
+def test_a_run_that_stops_at_a_node_says_so_and_an_unknown_one_is_refused(studio: Studio, shop: Path, project: Path) -> None:
+    number = approve_row(studio, shop)["number"]
+    call = ("run", shop, number, "--thread", "done", "--graph", "shop")
+    found = studio(*call, "--resume", '"yes"', "--before", "publish")
+    assert found.code == 4
+    assert "stopped before publish (as asked)" in found.out
+    refused = studio(*call, "--after", "aprove")
+    assert refused.code == 2
+    assert refused.err.count("publish") == 1
+
+
+def test_one_question_is_answered_once(studio: Studio, shop: Path, project: Path) -> None:
+    found = studio("run", shop, "head", "--thread", "paused", "--graph", "shop", "--answer", "ab=1", "--answer", "ab=2")
+    assert found.code == 2
+    assert "answered twice" in found.err
+
+
+def test_a_write_as_a_node_takes_the_config_along(studio: Studio, shop: Path, project: Path) -> None:
+    number = approve_row(studio, shop)["number"]
+    call = ("fork", shop, number, "--thread", "done", "--graph", "shop", "--as-node", "grade", "--update", '{"price": 3.0}')
+    doc = studio(*call, "--config", "desk=7", "--json").doc
+    shown = studio("show", shop, doc["checkpoint_id"], "--thread", "done", "--json").doc
+    assert shown["metadata"]["desk"] == 7
 
 
 def test_several_graphs_and_no_name_is_a_question(studio: Studio, shop: Path, project: Path) -> None:

@@ -336,3 +336,22 @@ def test_help_and_version(studio: Studio) -> None:
         name in text for name in ("ls", "tree", "show", "diff", "search", "export", "fork", "run", "web", "demo", "scratch")
     )
     assert "--set" in studio("fork", "--help").out
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [(("tree", "--thread", "done", "--ns", "nope"), "no namespace 'nope'"), (("ls", "--thread", "nope"), "no thread 'nope'")],
+)
+def test_what_is_not_there_is_told_and_not_an_empty_answer(
+    studio: Studio, shop: Path, arguments: tuple[str, ...], words: str
+) -> None:
+    for more in ((), ("--json",)):
+        found = studio(arguments[0], shop, *arguments[1:], *more)
+        assert (found.code, found.out) == (3, "")
+        assert words in found.err
+
+
+def test_a_limit_below_one_is_told_in_words(studio: Studio, shop: Path) -> None:
+    found = studio("tree", shop, "--thread", "done", "--limit", "0")
+    assert found.code == 2
+    assert "'0' is no whole number from 1 on" in found.err
