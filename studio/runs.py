@@ -160,6 +160,7 @@ class Runs:
         if not planned.plan.runs:
             hint = "--input JSON starts it anew, `fork --goto NODE` chooses a node"
             raise UsageError("nothing is left to run here: the graph had ended", hint, "nothing-to-run")
+        self._child_request(planned, request, request.address)  # a value that cannot be sent leaves no copy behind either
         self._inspector.inspect(planned.graph, planned.unsafe)  # a graph that cannot be loaded leaves no copy behind
         fork = self._prepare(planned, request)
         run = Run(request, planned.plan, fork)

@@ -45,7 +45,25 @@ def parse(argv: list[str]) -> argparse.Namespace | int:
         return 2
     if getattr(options, "thread", None) is not None:
         options.thread = thread_name(options.thread)
+    for name, value in vars(options).items():
+        if name not in _PATHS:
+            _check_text(name, value)
     return options
+
+
+_PATHS = ("location", "file", "graph", "python", "scratch", "patch")
+"""Names of files may be any bytes."""
+
+
+def _check_text(name: str, value: Any) -> None:
+    """UsageError for text that no database can hold, so that nothing can be looked up by it: half of a surrogate pair."""
+    for text in value if isinstance(value, list) else [value]:
+        if isinstance(text, str):
+            try:
+                text.encode()
+            except UnicodeEncodeError as error:
+                option = name.upper() if name in ("ref", "ref2", "text") else f"--{name.replace('_', '-')}"
+                raise UsageError(f"{option}: {text!r} is no valid text", "write it in UTF-8, \\u escapes in pairs") from error
 
 
 def _named(argv: list[str]) -> str | None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import importlib
 import os
 import sys
@@ -11,11 +12,15 @@ from studio.cli.out import Out
 from studio.errors import StudioError
 
 CANCELLED = 130
+_CANNOT_WRITE = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO)
 _MODULES = {"open": "tui", "web": "serve", "demo": "serve"}
 
 
 def run(argv: list[str]) -> int:
     """Parse, call the command's module, report what went wrong."""
+    for name in ("stdout", "stderr"):
+        if getattr(sys, name) is None:  # closed by whoever started us
+            setattr(sys, name, open(os.devnull, "w", encoding="utf-8"))  # noqa: SIM115 - open until the process ends
     out = Out(debug="--debug" in argv)
     try:
         options = arguments.parse(argv)
@@ -34,6 +39,11 @@ def run(argv: list[str]) -> int:
     except BrokenPipeError:
         _stop_writing()
         return 0
+    except OSError as error:
+        if error.errno not in _CANNOT_WRITE:
+            return out.crash(error)
+        _stop_writing()
+        return out.error(StudioError(f"the output cannot be written: {error.strerror}", "make room, or write it elsewhere"))
     except Exception as error:
         return out.crash(error)
 

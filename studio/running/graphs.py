@@ -18,6 +18,7 @@ from typing import Any
 
 from studio.errors import RunError, UsageError
 from studio.model import GraphSpec
+from studio.render.gate import line
 
 CONFIG_NAME = "langgraph.json"
 
@@ -124,7 +125,7 @@ def _find_config(cwd: Path, location: str | None) -> _Config | None:
     for start in starts:
         for folder in (start, *start.parents):
             path = folder / CONFIG_NAME
-            if path.is_file():
+            if is_file(path):
                 return _read_config(path)
     return None
 
@@ -134,7 +135,7 @@ def _read_config(path: Path) -> _Config:
         document = json.loads(path.read_text(encoding="utf-8-sig"))
     except OSError as error:
         raise UsageError(f"cannot read {path}: {error.strerror}", "check its permissions", "bad-langgraph-json") from error
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise UsageError(f"{path} is not valid JSON: {error}", "repair the file", "bad-langgraph-json") from None
     if not isinstance(document, dict):
         hint = 'it should look like {"graphs": {"agent": "./agent.py:graph"}}'
@@ -171,9 +172,18 @@ def _split(target: str, base: Path, location: str | None) -> tuple[str | None, s
     if not path.endswith(".py") and "/" not in path and os.sep not in path:
         return None, path, attr
     for folder in (base, *_folders(location)):
-        if (folder / path).is_file():
+        if is_file(folder / path):
             return str((folder / path).resolve()), None, attr
-    raise UsageError(f"there is no file {base / path}", "give --graph a path from here, or an absolute one", "no-graph-file")
+    missing = line(str(base / path), 300)
+    raise UsageError(f"there is no file {missing}", "give --graph a path from here, or an absolute one", "no-graph-file")
+
+
+def is_file(path: Path) -> bool:
+    """Whether there is such a file; a name that the system refuses (too long, a null byte) names none."""
+    try:
+        return path.is_file()
+    except (OSError, ValueError):
+        return False
 
 
 def _folders(location: str | None) -> Iterator[Path]:
@@ -196,16 +206,16 @@ def find_interpreter(wanted: str | None, project: Path, cwd: Path) -> tuple[str,
 
 def _given_interpreter(wanted: str, cwd: Path) -> str:
     path = cwd / Path(wanted).expanduser()
-    if path.is_dir():
+    if os.path.isdir(path):
         found = _python_of(path)
-    elif path.is_file():
+    elif is_file(path):
         # Not resolved: a venv's python is a link, and where it leads to has none of the venv's packages.
         found = str(path) if os.access(path, os.X_OK) else None
     else:
         found = shutil.which(wanted) if os.sep not in wanted else None
     if found is None:
         hint = "give --python the path of a python, or of a virtual environment"
-        raise RunError(f"{wanted} is no Python interpreter", hint, "no-interpreter")
+        raise RunError(f"{line(wanted, 300)} is no Python interpreter", hint, "no-interpreter")
     return found
 
 

@@ -30,6 +30,10 @@ if TYPE_CHECKING:
     from studio.session import Session
 
 
+_MOST_LEVELS = 500
+"""Below what LangGraph's serializer and the JSON of the request can nest."""
+
+
 def write(session: Session, inspector: Inspector, request: ForkRequest) -> ForkResult:
     """Update as a node and read back what was stored.
 
@@ -125,6 +129,9 @@ def encoded(document: Tagged_JSON, stored: Mapping[str, Any] | None = None) -> d
 
     `stored` gives the values that `$masked` and the like stand for, by channel. Raises PatchError for what cannot be stored.
     """
+    if _depth(document) > _MOST_LEVELS:
+        message = f"the value has more than {_MOST_LEVELS} levels of lists and objects inside each other"
+        raise PatchError(message, "LangGraph cannot store so deep a value; give a flatter one", "too-deep")
     if not _has_forms(document):
         return {"json": document}
     if isinstance(document, dict) and stored is not None and not any(key.startswith("$") for key in document):
@@ -132,6 +139,17 @@ def encoded(document: Tagged_JSON, stored: Mapping[str, Any] | None = None) -> d
     else:
         value = from_tagged(document)
     return {"msgpack": base64.b64encode(codec.encode("msgpack", value)).decode("ascii")}
+
+
+def _depth(document: Any) -> int:
+    """How many lists and objects are inside each other at most."""
+    deepest, stack = 0, [(document, 0)]
+    while stack:
+        item, depth = stack.pop()
+        deepest = max(deepest, depth)
+        if isinstance(item, (dict, list)):
+            stack += [(inner, depth + 1) for inner in (item.values() if isinstance(item, dict) else item)]
+    return deepest
 
 
 def _has_forms(document: Any) -> bool:

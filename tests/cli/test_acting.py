@@ -179,6 +179,34 @@ def test_a_run_that_stops_at_a_node_says_so_and_an_unknown_one_is_refused(studio
     assert refused.err.count("publish") == 1
 
 
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["--thread", r'"\ud800"'], "--thread: '\\ud800' is no valid text"),
+        (["--thread", "paused", "--graph", "a" * 6000 + ".py:x"], "there is no file"),
+        (["--thread", "paused", "--python", "b/" * 3000], "is no Python interpreter"),
+        (["--thread", "paused", "--resume", "[" * 900 + "]" * 900], "more than 500 levels"),
+        (["--thread", "paused", "--resume", "[" * 90_000 + "]" * 90_000], "more than 500 levels"),
+    ],
+)
+def test_odd_input_is_one_clear_line(studio: Studio, shop: Path, project: Path, arguments: list[str], words: str) -> None:
+    before = folder_snapshot(shop.parent)
+    found = studio("run", shop, "head", *(["--graph", "shop"] if "--graph" not in arguments else []), *arguments)
+    assert found.code in (1, 2)
+    assert words in found.err
+    assert "internal error" not in found.err
+    assert len(found.err) < 1_500
+    assert studio("scratch", "ls").out == "no forks are kept\n"
+    assert folder_snapshot(shop.parent) == before
+
+
+def test_a_langgraph_json_that_nests_without_end_is_one_clear_line(studio: Studio, shop: Path, project: Path) -> None:
+    (project / "langgraph.json").write_text("[" * 200_000)
+    found = studio("run", shop, "head", "--thread", "paused", "--dry-run")
+    assert found.code == 2
+    assert "langgraph.json is not valid JSON" in found.err
+
+
 def test_one_question_is_answered_once(studio: Studio, shop: Path, project: Path) -> None:
     found = studio("run", shop, "head", "--thread", "paused", "--graph", "shop", "--answer", "ab=1", "--answer", "ab=2")
     assert found.code == 2

@@ -53,6 +53,24 @@ def test_a_reader_that_leaves_early_is_no_error(shop: Path) -> None:
     assert done.stderr == ""
 
 
+@pytest.mark.parametrize("call", ["tree {} --thread done", "tree {} --thread done --json", "export {}", "ls {}"])
+def test_a_closed_output_is_no_error(shop: Path, call: str) -> None:
+    command = f"{sys.executable} -m studio {call.format(shop)}"
+    done = subprocess.run(f"{command} >&-", shell=True, capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stderr) == (0, "")
+    done = subprocess.run(f"{command} | true", shell=True, capture_output=True, text=True, check=False)
+    assert done.stderr == ""
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="a device that is always full")
+def test_a_full_disk_is_one_line(shop: Path) -> None:
+    command = f"{sys.executable} -m studio tree {shop} --thread done > /dev/full"
+    done = subprocess.run(command, shell=True, capture_output=True, text=True, check=False)
+    assert done.returncode == 1
+    assert done.stderr.startswith("studio: the output cannot be written: No space left on device")
+    assert "Traceback" not in done.stderr
+
+
 def test_a_terminal_without_unicode_gets_escapes(shop: Path) -> None:
     env = {**os.environ, "PYTHONIOENCODING": "ascii"}
     done = subprocess.run(
