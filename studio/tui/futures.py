@@ -39,10 +39,14 @@ class Futures(Place):
 
     def do_copy_fork(self) -> None:
         row = self.here
-        if row is not None:
-            self.copy_point(row.checkpoint.address)
+        if row is None:
+            return
+        if any(worker.group == "fork" and not worker.is_finished for worker in self.workers):
+            self.app.tell("Still writing the fork before …")
+            return
+        self.copy_point(row.checkpoint.address)
 
-    @work(thread=True, exclusive=True, group="fork", exit_on_error=False)
+    @work(thread=True, group="fork", exit_on_error=False)
     def copy_point(self, address: Address) -> None:
         """Fork without a change."""
         try:

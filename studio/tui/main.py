@@ -18,26 +18,18 @@ from textual.worker import get_current_worker
 from studio.actions import BY_ID
 from studio.errors import StudioError
 from studio.model import Address
-from studio.render import labels
 from studio.tui import draw, keys, moves, point, why
 from studio.tui.copying import Copying
 from studio.tui.futures import Futures
 from studio.tui.header import HeaderLine
 from studio.tui.keys import KeyLine
 from studio.tui.lines import BLANK, Line, LineView
-from studio.tui.messages import (
-    Failed,
-    PaneDrawn,
-    PathSelected,
-    PointLoaded,
-    StoreChanged,
-    TreeLoaded,
-    WhyDrawn,
-)
+from studio.tui.messages import Failed, PaneDrawn, PathSelected, PointLoaded, StoreChanged, WhyDrawn
 from studio.tui.moving import Moving
+from studio.tui.opening import Opening
 from studio.tui.panes import changes, conversation, raw, tasks
 from studio.tui.panes.state import StatePane
-from studio.tui.point import Point, row_of
+from studio.tui.point import Point
 from studio.tui.rows import RowView
 from studio.tui.tabs import TABS, TabLine
 from studio.tui.timeline import Timeline
@@ -48,8 +40,6 @@ if TYPE_CHECKING:
 
 NARROW = 100
 LOW = 28
-FEW = 20_000
-"""Checkpoints up to which branches and problems are counted whenever the thread grows."""
 SETTLE = 0.04
 """Seconds that the cursor rests before a checkpoint is loaded."""
 
@@ -61,21 +51,23 @@ class WhyView(LineView):
         event.stop()
 
 
-class MainScreen(Copying, Moving, Futures):
+class MainScreen(Copying, Moving, Futures, Opening):
     """Holds the view's state: thread, cursor (in the timeline), tab, base, selected path."""
 
     CSS_PATH = "main.tcss"
     BINDINGS: ClassVar[list[BindingType]] = keys.bindings()
 
     def __init__(self, session: Session, at: Address | str | None = None) -> None:
-        super().__init__(session)
-        self._at = at
-        self._drawn: set[str] = set()
+        super().__init__(session, at)
+        self._asked = 0
+        """Loads of a point so far: the latest one is shown, an earlier one until that is there."""
+        self._loaded = 0
+        self._drawn: dict[str, int] = {}
+        """Pane -> the load it shows."""
         self._load_timer: Timer | None = None
         self._why_timer: Timer | None = None
         self._why_asked: tuple[Address, str | None] | None = None
         self._unsubscribe: Callable[[], None] = lambda: None
-        self._spoken_run = ""
         self._said_title = ""
 
     # ------------------------------------------------------------------ layout
@@ -118,106 +110,6 @@ class MainScreen(Copying, Moving, Futures):
         self.set_class(event.size.height < LOW, "low")
         self.set_class(event.size.width >= 160, "wide")
 
-    # ------------------------------------------------------------------ opening
-
-    @work(thread=True, exclusive=True, group="tree", exit_on_error=False)
-    def open_first(self) -> None:
-        """Open the place that was asked for, the only thread, or the list of threads."""
-        try:
-            if isinstance(self._at, Address):
-                self._open(self._at.thread_id, self._at)
-                return
-            if self._at:
-                address = self.session.resolve(self._at)
-                self._open(address.thread_id, address)
-                return
-            first: list[str] = []
-            for thread in self.session.threads():
-                first.append(thread.thread_id)
-                if len(first) == 2:
-                    break
-            if len(first) == 1:
-                self._open(first[0], None)
-            elif first:
-                self.app.call_from_thread(self.action_do, "threads")
-            else:
-                self.app.call_from_thread(self._empty)
-        except StudioError as error:
-            self.post_message(Failed(error, "Cannot open this place"))
-            self.app.call_from_thread(self.action_do, "threads")
-
-    def _empty(self) -> None:
-        self.query_one("#changes", LineView).show(
-            [
-                Line(draw.own("No threads yet.", "bold"), 1),
-                Line(
-                    draw.own(
-                        "This file has LangGraph's tables but no checkpoint. What a program writes appears here by itself.",
-                        "$quiet",
-                    ),
-                    1,
-                ),
-            ]
-        )
-
-    @work(thread=True, exclusive=True, group="tree", exit_on_error=False)
-    def open_thread(self, thread_id: str, at: Address | None = None) -> None:
-        """Show a thread, standing on `at` or its head."""
-        try:
-            self._open(thread_id, at)
-        except StudioError as error:
-            self.post_message(Failed(error, "Cannot open this thread"))
-
-    def _open(self, thread_id: str, at: Address | None) -> None:
-        tree = self.session.tree(thread_id)
-        if at is not None and row_of(tree, at) is None:
-            self.session.refresh()  # written a moment ago
-        problems = len(tree.problems) + len(self.session.problems()) if len(tree) < FEW else 0
-        self.post_message(TreeLoaded(thread_id, tree, at, problems))
-
-    def on_tree_loaded(self, event: TreeLoaded) -> None:
-        grew = event.thread_id == self.thread_id and event.tree is self.checkpoints
-        self.checkpoints, self.thread_id = event.tree, event.thread_id
-        if grew:
-            self.timeline.grow()
-            if event.at is not None:
-                self.go(event.at)
-        else:
-            self.base = None
-            self.timeline.set_base(None)
-            self.point = None
-            self.timeline.show_tree(event.tree, event.at)
-        self.query_one("#header", HeaderLine).say(thread=event.thread_id)
-        self._say_timeline(event.problems)
-        self.refresh_bindings()
-        self.load_soon(now=True)
-
-    def _say_timeline(self, problems: int) -> None:
-        if self.checkpoints is None:
-            return
-        branches = len(self.checkpoints.leaves()) if len(self.checkpoints) < FEW else 0
-        words = f" {len(self.checkpoints):,}" + (f" · {labels.plural(branches, 'branch')}" if branches > 1 else "")
-        self.timeline.border_title = Content.assemble(("Timeline", "bold"), (words, "$faint"))
-        told = f"! {labels.plural(problems, 'problem')} · 5 tells" if problems else ""
-        self.timeline.border_subtitle = Content.styled(told, "$wait")
-
-    # ------------------------------------------------------------------ live
-
-    def on_store_changed(self, event: StoreChanged) -> None:
-        self.say_runs()
-        if event.what == "tree" and self.thread_id is not None:
-            self.open_thread(self.thread_id)
-        elif event.what == "tree" and self.checkpoints is None and len(self.app.screen_stack) <= 2:
-            self.open_first()
-
-    def say_runs(self) -> None:
-        going = [run for run in self.session.runs() if run.status == "running"]
-        words = f"running {len(going)}" if len(going) > 1 else "running …" if going else ""
-        if words != self._spoken_run:
-            self._spoken_run = words
-            self.query_one("#header", HeaderLine).say(run=words)
-            self.refresh_bindings()
-
     # ------------------------------------------------------------------ the cursor
 
     @on(RowView.Moved, "#timeline")
@@ -245,25 +137,24 @@ class MainScreen(Copying, Moving, Futures):
         row = self.here
         if row is not None and self.checkpoints is not None:
             self._say_title()
-            self.load_point(self.checkpoints, row.checkpoint.address, self.base)
+            self._asked += 1
+            self.load_point(self._asked, self.checkpoints, row.checkpoint.address, self.base)
 
     @work(thread=True, exclusive=True, group="point", exit_on_error=False)
-    def load_point(self, tree: CheckpointTree, address: Address, base: Address | None) -> None:
+    def load_point(self, serial: int, tree: CheckpointTree, address: Address, base: Address | None) -> None:
+        """Tells even when it is overtaken: in a thread that grows faster than a point is read, none would ever be shown."""
         worker = get_current_worker()
         try:
-            found = point.load(self.session, tree, address, base)
+            self.post_message(PointLoaded(serial, point.load(self.session, tree, address, base)))
         except StudioError as error:
-            self.post_message(Failed(error, "Cannot read this checkpoint"))
-            return
-        if not worker.is_cancelled:
-            self.post_message(PointLoaded(found))
+            if not worker.is_cancelled:
+                self.post_message(Failed(error, "Cannot read this checkpoint"))
 
     def on_point_loaded(self, event: PointLoaded) -> None:
         row = self.here
-        if row is None or row.checkpoint.address != event.point.address:
+        if row is None or row.checkpoint.address != event.point.address or event.serial < self._loaded:
             return
-        self.point = event.point
-        self._drawn.clear()
+        self.point, self._loaded = event.point, event.serial
         self.query_one("#tabs", TabLine).say(event.point.against)
         self._say_title()
         self.draw_tab()
@@ -285,17 +176,16 @@ class MainScreen(Copying, Moving, Futures):
 
     def draw_tab(self) -> None:
         """Draw the active tab for the loaded point, unless it is drawn already."""
-        if self.point is None or self.checkpoints is None or self.tab in self._drawn:
+        if self.point is None or self.checkpoints is None or self._drawn.get(self.tab) == self._loaded:
             return
         if self.tab == "state":
-            self._drawn.add("state")
+            self._drawn["state"] = self._loaded
             self.query_one("#state", StatePane).show_point(self.point)
         else:
-            self.build_pane(self.tab, self.point, self.checkpoints)
+            self.build_pane(self.tab, self._loaded, self.point, self.checkpoints)
 
     @work(thread=True, exclusive=True, group="pane", exit_on_error=False)
-    def build_pane(self, name: str, at: Point, tree: CheckpointTree) -> None:
-        worker = get_current_worker()
+    def build_pane(self, name: str, serial: int, at: Point, tree: CheckpointTree) -> None:
         try:
             if name == "changes":
                 lines = changes.build(at, tree)
@@ -307,16 +197,16 @@ class MainScreen(Copying, Moving, Futures):
                 lines = raw.build(at, [*tree.problems, *self.session.problems()])
         except StudioError as error:
             lines = (Line(draw.text(error.message, "$error"), 1), Line(draw.text(error.hint, "$quiet"), 1))
-        if not worker.is_cancelled:
-            self.post_message(PaneDrawn(name, at.address, lines))
+        self.post_message(PaneDrawn(name, serial, at, lines))
 
     def on_pane_drawn(self, event: PaneDrawn) -> None:
-        if self.point is None or event.address != self.point.address:
+        address = event.point.address
+        if self.point is None or address != self.point.address or event.serial < self._drawn.get(event.pane, 0):
             return
         view = self.query_one(f"#{event.pane}", LineView)
-        same = getattr(view, "shown_address", None) == event.address
-        self._drawn.add(event.pane)
-        view.shown_address = event.address  # type: ignore[attr-defined]
+        same = getattr(view, "shown_address", None) == address
+        self._drawn[event.pane] = event.serial
+        view.shown_address = address  # type: ignore[attr-defined]
         view.show(event.lines, keep=same)
         if event.pane == "conversation" and not same:
             view.scroll_end(animate=False)
@@ -353,13 +243,11 @@ class MainScreen(Copying, Moving, Futures):
 
     @work(thread=True, exclusive=True, group="why", exit_on_error=False)
     def build_why(self, at: Point, tree: CheckpointTree, path: str | None) -> None:
-        worker = get_current_worker()
         try:
             found = why.explain(self.session, tree, at, path)
         except StudioError as error:
             found = why.Why("why", (Line(draw.text(error.message, "$quiet"), 1),))
-        if not worker.is_cancelled:
-            self.post_message(WhyDrawn(at.address, path, found.title, found.lines))
+        self.post_message(WhyDrawn(at.address, path, found.title, found.lines))
 
     def on_why_drawn(self, event: WhyDrawn) -> None:
         if self._why_asked != (event.address, event.path):

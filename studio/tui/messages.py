@@ -32,7 +32,15 @@ class TreeLoaded(Message):
     thread_id: str
     tree: CheckpointTree
     at: Address | None
-    problems: int = 0
+
+
+@dataclass
+class TreeCounted(Message):
+    """What only a look at every row of a thread tells."""
+
+    tree: CheckpointTree
+    branches: int
+    problems: int
 
 
 @dataclass
@@ -44,19 +52,20 @@ class StoreChanged(Message):
 
 @dataclass
 class PointLoaded(Message):
-    """Everything about the checkpoint under the cursor."""
+    """Everything about the checkpoint under the cursor; `serial` orders the loads that were asked for."""
 
+    serial: int
     point: Point
 
 
 @dataclass
 class PaneDrawn(Message):
-    """The lines of one pane for one checkpoint, built off the UI thread."""
+    """The lines of one pane for one load of a checkpoint, built off the UI thread."""
 
     pane: str
-    address: Address
+    serial: int
+    point: Point
     lines: tuple[Line, ...]
-    title: str = ""
 
 
 @dataclass

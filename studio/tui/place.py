@@ -69,6 +69,10 @@ class Place(Screen[None]):
         """Show a thread, standing on `at`, where the cursor stood, or the head."""
         raise NotImplementedError
 
+    def action_do(self, action_id: str) -> None:
+        """Run an action of the table by its id."""
+        raise NotImplementedError
+
     def load_soon(self, *, now: bool = False) -> None:
         """Load the point under the cursor, once the cursor rests."""
         raise NotImplementedError

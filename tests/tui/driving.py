@@ -62,7 +62,8 @@ class Drive:
         def drawn() -> bool:
             main = self.main
             here, point = main.here, main.point
-            return here is not None and point is not None and point.address == here.checkpoint.address and main.tab in main._drawn
+            at_rest = here is not None and point is not None and point.address == here.checkpoint.address
+            return at_rest and main._drawn.get(main.tab) == main._asked
 
         for _ in range(3):  # a key may have started a move that ends in another load
             await self.app.workers.wait_for_complete()

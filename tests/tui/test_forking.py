@@ -7,12 +7,16 @@ import sqlite3
 import subprocess
 import sys
 import textwrap
+import time
 from pathlib import Path
+from typing import Any
 
 import pytest
 from textual.widgets import Button, Checkbox, Input, Select, TextArea
 
 from studio import tagged
+from studio.tui import point
+from studio.tui.messages import StoreChanged
 from studio.tui.panes.state import StatePane
 from studio.tui.screens.compare import CompareScreen
 from studio.tui.screens.edit import EditScreen
@@ -430,3 +434,37 @@ async def test_the_forks_of_a_session_lie_in_a_database_that_langgraph_reads(sup
             assert "vs origin #4" in drive.text("#tabs")
     with sqlite3.connect(tmp_path / "s.sqlite") as connection:
         assert connection.execute("SELECT count(*) FROM checkpoints").fetchone()[0] >= 1
+
+
+async def test_growth_of_the_file_never_takes_the_place_of_a_jump(support: Path, tmp_path: Path) -> None:
+    with opened(support, tmp_path / "s.sqlite") as session:
+        async with driven(session, session.resolve("#2", "refund-4711")) as drive:
+            await drive.until(lambda: drive.main.point)
+            await drive.loaded()
+            other = session.resolve("#1", "refund-6012")
+            drive.main.open_thread("refund-6012", other)
+            drive.main.on_store_changed(StoreChanged("tree"))  # the file grows before the jump's worker could start
+            await drive.until(lambda: drive.main.here and drive.main.here.checkpoint.address == other, "the jump")
+            await drive.loaded()
+            assert drive.main.thread_id == "refund-6012"
+
+
+async def test_a_file_that_grows_all_the_time_still_shows_the_checkpoint_under_the_cursor(
+    support: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    read = point.load
+
+    def slowly(*args: Any) -> point.Point:
+        time.sleep(0.3)
+        return read(*args)
+
+    monkeypatch.setattr(point, "load", slowly)
+    with opened(support, tmp_path / "s.sqlite") as session:
+        async with driven(session, session.resolve("#2", "refund-4711")) as drive:
+            await drive.until(lambda: drive.main.here)
+            for _ in range(30):
+                drive.main.post_message(StoreChanged("tree"))
+                await drive.pilot.pause(0.05)
+                if drive.main.point is not None:
+                    break
+            assert drive.main.point is not None, "each load was given up for the next one"

@@ -371,7 +371,7 @@ class ForkScreen(ModalScreen[Made | None]):
         self._writing = True
         self.write(request, then_run)
 
-    @work(thread=True, exclusive=True, group="fork", exit_on_error=False)
+    @work(thread=True, group="fork", exit_on_error=False)
     def write(self, request: ForkRequest, then_run: bool) -> None:
         try:
             self.post_message(Forked(self.session.fork(request), then_run))

@@ -13,6 +13,7 @@ from textual.containers import Horizontal, Vertical, VerticalScroll
 from textual.content import Content
 from textual.screen import ModalScreen
 from textual.widgets import Button, Checkbox, Input, Static
+from textual.worker import get_current_worker
 
 from studio import tagged
 from studio.errors import PatchError, RunError, StudioError
@@ -140,10 +141,14 @@ class RunScreen(ModalScreen[Address | None]):
 
     @work(thread=True, exclusive=True, group="plan", exit_on_error=False)
     def load_plan(self, request: RunRequest) -> None:
+        worker = get_current_worker()
+        message: PlanReady | Failed
         try:
-            self.post_message(PlanReady(self.session.plan(request)))
+            message = PlanReady(self.session.plan(request))
         except StudioError as error:
-            self.post_message(Failed(error, "plan"))
+            message = Failed(error, "plan")
+        if not worker.is_cancelled:  # the plan of a graph that was named before
+            self.post_message(message)
 
     def on_plan_ready(self, event: PlanReady) -> None:
         self.plan = event.plan
@@ -215,6 +220,8 @@ class RunScreen(ModalScreen[Address | None]):
             self._go(self.request())
 
     def _go(self, request: RunRequest) -> None:
+        if self.status == "running":
+            return
         self._say("running")
         self.query_one("#log").display = True
         self.query_one("#ask").display = False
@@ -222,7 +229,7 @@ class RunScreen(ModalScreen[Address | None]):
         self.query_one("#run-close").focus()
         self.start_run(request)
 
-    @work(thread=True, exclusive=True, group="run", exit_on_error=False)
+    @work(thread=True, group="run", exit_on_error=False)
     def start_run(self, request: RunRequest) -> None:
         try:
             run = self.session.run(request, lambda event: self._heard(event))
