@@ -5,10 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, ClassVar
 
+from rich.console import RenderableType
 from textual.app import App, SystemCommand
 from textual.binding import Binding, BindingType
 from textual.screen import Screen
 from textual.theme import Theme
+from textual.worker import WorkerFailed
 
 from studio.errors import StudioError
 from studio.model import Address
@@ -38,6 +40,8 @@ class StudioApp(App[None]):
         self.at = at
         self.graph: str | None = None
         """The graph that was chosen for a run; the next run takes it, too."""
+        self.fault: BaseException | None = None
+        """The first fault of ours; told on stderr once the terminal is a terminal again."""
         self.register_theme(theme.DARK)
         self.register_theme(theme.LIGHT)
         self.theme = "studio-dark"
@@ -54,6 +58,24 @@ class StudioApp(App[None]):
 
     def on_mount(self) -> None:
         self.push_screen(MainScreen(self.session, self.at))
+
+    def _handle_exception(self, error: Exception) -> None:
+        """A fault in a worker costs what it was to show; any other ends the application."""
+        if isinstance(error, WorkerFailed):
+            error = error.error if isinstance(error.error, Exception) else error
+            if not self._exit:
+                self.fault = self.fault or error
+                self.complain(StudioError(f"{type(error).__name__}: {error}", "run with --debug to see where"), "Internal error")
+            return
+        self.fault = error
+        super()._handle_exception(error)
+
+    def _fatal_error(self) -> None:
+        """Without Textual's traceback: it prints local variables, which hold what is stored, secrets too."""
+        self._close_messages_no_wait()
+
+    def panic(self, *renderables: RenderableType) -> None:
+        self._close_messages_no_wait()
 
     def complain(self, error: StudioError, what: str = "") -> None:
         """An error as one notification: what went wrong, and what to do next."""

@@ -46,7 +46,7 @@ class Futures(Place):
             return
         self.copy_point(row.checkpoint.address)
 
-    @work(thread=True, group="fork", exit_on_error=False)
+    @work(thread=True, group="fork")
     def copy_point(self, address: Address) -> None:
         """Fork without a change."""
         try:
@@ -103,6 +103,6 @@ class Futures(Place):
             if run.status == "running":
                 self.cancel_run(run)
 
-    @work(thread=True, group="cancel", exit_on_error=False)
+    @work(thread=True, group="cancel")
     def cancel_run(self, run: Run) -> None:
         run.cancel()

@@ -140,7 +140,7 @@ class MainScreen(Copying, Moving, Futures, Opening):
             self._asked += 1
             self.load_point(self._asked, self.checkpoints, row.checkpoint.address, self.base)
 
-    @work(thread=True, exclusive=True, group="point", exit_on_error=False)
+    @work(thread=True, exclusive=True, group="point")
     def load_point(self, serial: int, tree: CheckpointTree, address: Address, base: Address | None) -> None:
         """Tells even when it is overtaken: in a thread that grows faster than a point is read, none would ever be shown."""
         worker = get_current_worker()
@@ -184,7 +184,7 @@ class MainScreen(Copying, Moving, Futures, Opening):
         else:
             self.build_pane(self.tab, self._loaded, self.point, self.checkpoints)
 
-    @work(thread=True, exclusive=True, group="pane", exit_on_error=False)
+    @work(thread=True, exclusive=True, group="pane")
     def build_pane(self, name: str, serial: int, at: Point, tree: CheckpointTree) -> None:
         try:
             if name == "changes":
@@ -241,7 +241,7 @@ class MainScreen(Copying, Moving, Futures, Opening):
         self._why_asked = (self.point.address, path)
         self.build_why(self.point, self.checkpoints, path)
 
-    @work(thread=True, exclusive=True, group="why", exit_on_error=False)
+    @work(thread=True, exclusive=True, group="why")
     def build_why(self, at: Point, tree: CheckpointTree, path: str | None) -> None:
         try:
             found = why.explain(self.session, tree, at, path)

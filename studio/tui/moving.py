@@ -93,7 +93,7 @@ class Moving(Place):
             return
         self.find_branch(self.checkpoints, row.checkpoint.address, by)
 
-    @work(thread=True, exclusive=True, group="branch", exit_on_error=False)
+    @work(thread=True, exclusive=True, group="branch")
     def find_branch(self, tree: CheckpointTree, address: Address, by: int) -> None:
         target = neighbour_branch(tree, address, by)
         if target is not None and not get_current_worker().is_cancelled:

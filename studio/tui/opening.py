@@ -42,7 +42,7 @@ class Opening(Place):
 
     # ------------------------------------------------------------------ jumps
 
-    @work(thread=True, exclusive=True, group="first", exit_on_error=False)
+    @work(thread=True, exclusive=True, group="first")
     def open_first(self) -> None:
         """Open the place that was asked for, the only thread, or the list of threads."""
         worker = get_current_worker()
@@ -84,7 +84,7 @@ class Opening(Place):
         self.workers.cancel_group(self, "first")
         self._jump(thread_id, at)
 
-    @work(thread=True, exclusive=True, group="jump", exit_on_error=False)
+    @work(thread=True, exclusive=True, group="jump")
     def _jump(self, thread_id: str, at: Address | None) -> None:
         try:
             self._open(thread_id, at)
@@ -147,7 +147,7 @@ class Opening(Place):
         if self.checkpoints is not None and len(self.checkpoints) < FEW:
             self.count(self.checkpoints)
 
-    @work(thread=True, exclusive=True, group="count", exit_on_error=False)
+    @work(thread=True, exclusive=True, group="count")
     def count(self, tree: CheckpointTree) -> None:
         """Branches and problems; a count that is overtaken by growth is told all the same, so that there always is one."""
         self.post_message(TreeCounted(tree, tree.branch_count, len(tree.problems) + len(self.session.problems())))

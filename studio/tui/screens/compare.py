@@ -88,7 +88,7 @@ class CompareScreen(ModalScreen[Address | None]):
     def on_resize(self, event: events.Resize) -> None:
         self.set_class(event.size.width < 100, "narrow")
 
-    @work(thread=True, exclusive=True, group="compare", exit_on_error=False)
+    @work(thread=True, exclusive=True, group="compare")
     def build(self) -> None:
         try:
             self.post_message(compared(self.session, self.origin, self.head))

@@ -148,7 +148,7 @@ class ForkScreen(ModalScreen[Made | None]):
 
     # ------------------------------------------------------------------ choices
 
-    @work(thread=True, group="choices", exit_on_error=False)
+    @work(thread=True, group="choices")
     def load_choices(self) -> None:
         """The nodes that could run next, and those that could be written as."""
         try:
@@ -162,6 +162,8 @@ class ForkScreen(ModalScreen[Made | None]):
         self.app.call_from_thread(self._offer, goto, nodes)
 
     def _offer(self, goto: tuple[str, ...], nodes: tuple[str, ...]) -> None:
+        if not self.is_attached:  # left meanwhile
+            return
         following = draw.names(self.point.state.next or ()) or "nothing"
         choices = [
             (Content(f"as recorded: {following}"), ""),
@@ -315,7 +317,7 @@ class ForkScreen(ModalScreen[Made | None]):
                 update[channel] = tagged.to_tagged(values[channel])
         return update
 
-    @work(thread=True, exclusive=True, group="preview", exit_on_error=False)
+    @work(thread=True, exclusive=True, group="preview")
     def build_preview(self, serial: int, request: ForkRequest) -> None:
         worker = get_current_worker()
         try:
@@ -371,7 +373,7 @@ class ForkScreen(ModalScreen[Made | None]):
         self._writing = True
         self.write(request, then_run)
 
-    @work(thread=True, group="fork", exit_on_error=False)
+    @work(thread=True, group="fork")
     def write(self, request: ForkRequest, then_run: bool) -> None:
         try:
             self.post_message(Forked(self.session.fork(request), then_run))

@@ -139,7 +139,7 @@ class RunScreen(ModalScreen[Address | None]):
         trust = bool(self.query("#trust")) and self.query_one("#trust", Checkbox).value
         return RunRequest(self.address, graph=GraphSpec(self.graph or self.app.graph), trust_types=trust)
 
-    @work(thread=True, exclusive=True, group="plan", exit_on_error=False)
+    @work(thread=True, exclusive=True, group="plan")
     def load_plan(self, request: RunRequest) -> None:
         worker = get_current_worker()
         message: PlanReady | Failed
@@ -229,7 +229,7 @@ class RunScreen(ModalScreen[Address | None]):
         self.query_one("#run-close").focus()
         self.start_run(request)
 
-    @work(thread=True, group="run", exit_on_error=False)
+    @work(thread=True, group="run")
     def start_run(self, request: RunRequest) -> None:
         try:
             run = self.session.run(request, lambda event: self._heard(event))
@@ -352,7 +352,7 @@ class RunScreen(ModalScreen[Address | None]):
         if self.running is not None and self.status == "running":
             self.stop_run(self.running)
 
-    @work(thread=True, group="cancel", exit_on_error=False)
+    @work(thread=True, group="cancel")
     def stop_run(self, run: Run) -> None:
         run.cancel()
 

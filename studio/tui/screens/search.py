@@ -118,7 +118,7 @@ class SearchScreen(ModalScreen[Address | None]):
         if text.strip():
             self.search(text)
 
-    @work(thread=True, exclusive=True, group="search", exit_on_error=False)
+    @work(thread=True, exclusive=True, group="search")
     def search(self, text: str) -> None:
         worker = get_current_worker()
         batch: list[Hit] = []

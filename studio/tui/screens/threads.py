@@ -138,7 +138,7 @@ class ThreadsScreen(ModalScreen[str | None]):
         self.query_one("#filter").focus()
         self.load()
 
-    @work(thread=True, exclusive=True, group="threads", exit_on_error=False)
+    @work(thread=True, exclusive=True, group="threads")
     def load(self) -> None:
         worker = get_current_worker()
         batch: list[Thread] = []
