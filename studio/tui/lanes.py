@@ -63,7 +63,15 @@ def draw(row: Row, above: Row | None, first: int, stop: int, lane_colours: Mappi
     A lane that appears here for the first time bends out of this row: `●─╮`.
     """
     own, own_style = shape(row)
-    begins = {lane for lane in row.lanes if lane != row.lane and _begins(lane, above)}
+    passing = set(row.lanes)  # thousands of forks pass a row as soon as a checkpoint was forked as often
+    before = set(above.lanes) if above is not None else set()
+    if above is not None and above.is_leaf:  # the row above may have ended the same lane
+        before.discard(above.lane)
+    begins = passing - before - {row.lane}
+    near = {lane for lane in begins if first <= lane < stop}
+    near.add(max((lane for lane in begins if lane < first), default=row.lane))
+    near.add(min((lane for lane in begins if lane >= stop), default=row.lane))
+    near.discard(row.lane)
     left, right = min((*begins, row.lane)), max((*begins, row.lane))
     pieces: Pieces = []
     for lane in range(first, stop):
@@ -72,24 +80,19 @@ def draw(row: Row, above: Row | None, first: int, stop: int, lane_colours: Mappi
             cell, style = own, f"{own_style} bold"
         elif lane in begins:
             cell = ("╮" if lane == right else "┬") if lane > row.lane else ("╭" if lane == left else "┬")
-        elif lane in row.lanes:
+        elif lane in passing:
             cell = "┼" if left < lane < right else "│"
         elif left < lane < right:
-            cell, style = "─", _reaches(lane, row.lane, begins, lane_colours)
+            cell, style = "─", _reaches(lane, row.lane, near, lane_colours)
         else:
             cell, style = " ", ""
         pieces.append((cell, style))
-        pieces.append(("─", _reaches(lane, row.lane, begins, lane_colours)) if left <= lane < right else (" ", ""))
-    if first > 0 and any(lane < first for lane in row.lanes):
+        pieces.append(("─", _reaches(lane, row.lane, near, lane_colours)) if left <= lane < right else (" ", ""))
+    if first > 0 and row.lanes and min(row.lanes) < first:
         pieces[0] = ("‹", "$faint")
-    if any(lane >= stop for lane in row.lanes):
+    if row.lanes and max(row.lanes) >= stop:
         pieces[-1] = ("›", "$faint")
     return pieces
-
-
-def _begins(lane: int, above: Row | None) -> bool:
-    """Whether a lane that is not the row's own starts at this row; the row above may have ended the same lane."""
-    return above is None or lane not in above.lanes or (above.lane == lane and above.is_leaf)
 
 
 def _reaches(lane: int, own: int, begins: Iterable[int], lane_colours: Mapping[int, str]) -> str:

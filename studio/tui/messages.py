@@ -35,6 +35,14 @@ class TreeLoaded(Message):
 
 
 @dataclass
+class TreeGrown(Message):
+    """The open thread may have other rows than before."""
+
+    thread_id: str
+    tree: CheckpointTree
+
+
+@dataclass
 class TreeCounted(Message):
     """What only a look at every row of a thread tells."""
 

@@ -16,7 +16,7 @@ from studio.tui import draw
 from studio.tui.header import HeaderLine
 from studio.tui.keys import KeyLine
 from studio.tui.lines import Line, LineView
-from studio.tui.messages import Failed, StoreChanged, TreeCounted, TreeLoaded
+from studio.tui.messages import Failed, StoreChanged, TreeCounted, TreeGrown, TreeLoaded
 from studio.tui.place import Place
 from studio.tui.point import row_of
 
@@ -121,11 +121,30 @@ class Opening(Place):
         self.say_runs()
         if event.what != "tree":
             return
-        if self.checkpoints is not None:  # trees grow in place
-            self.timeline.grow()
-            self._show_growth(self.checkpoints)
+        if self.thread_id is not None:
+            self.look_again(self.thread_id)
         elif len(self.app.screen_stack) <= 2 and not any(w.group == "jump" and not w.is_finished for w in self.workers):
             self.open_first()
+
+    @work(thread=True, exclusive=True, group="growth")
+    def look_again(self, thread_id: str) -> None:
+        """Tells even when it is overtaken, as a file that grows all the time would never be shown otherwise."""
+        worker = get_current_worker()
+        try:
+            self.post_message(TreeGrown(thread_id, self.session.tree(thread_id)))
+        except StudioError as error:
+            if not worker.is_cancelled:
+                self.post_message(Failed(error, "Cannot read this thread any more"))
+
+    def on_tree_grown(self, event: TreeGrown) -> None:
+        if event.thread_id != self.thread_id:
+            return  # a jump to another thread came first
+        if event.tree is self.checkpoints:
+            self.timeline.grow()
+        else:
+            self.checkpoints = event.tree
+            self.timeline.show_tree(event.tree)
+        self._show_growth(event.tree)
 
     def _show_growth(self, tree: CheckpointTree) -> None:
         self._say_rows(tree)

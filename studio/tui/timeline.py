@@ -15,7 +15,8 @@ from studio.tui.rows import RowView
 if TYPE_CHECKING:
     from studio.tree import CheckpointTree
 
-CHUNK = 64
+CHUNK = 16
+"""Rows that are read at once; few, as each leaf among them costs a look at its state, and growth of the file reads them again."""
 _BADGES = {
     "paused": ("waits", "$wait"),
     "answered": ("answered", "$wait"),
@@ -55,7 +56,7 @@ class Timeline(RowView):
         if chunk is None:
             if self._tree is None:
                 return None
-            if len(self._chunks) > 64:
+            if len(self._chunks) > 256:
                 self._chunks.clear()
             try:
                 chunk = self._chunks[number] = list(self._tree.rows(number * CHUNK, (number + 1) * CHUNK))

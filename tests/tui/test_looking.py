@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import inspect
 from pathlib import Path
+from typing import Any
 
 import pytest
 from textual.widgets import Input
 
 from studio.actions import ACTIONS
+from studio.model import Address, ForkRequest
 from studio.tui.main import MainScreen
+from studio.tui.messages import StoreChanged
 from studio.tui.panes.state import StatePane
 from studio.tui.screens.help import HelpScreen
 from studio.tui.screens.search import SearchScreen
@@ -286,3 +289,28 @@ def test_the_command_line_hands_over_a_session_and_a_place() -> None:
     from studio import tui
 
     assert list(inspect.signature(tui.run).parameters) == ["session", "at"]
+
+
+async def test_growth_of_a_thread_with_many_forks_costs_what_is_on_the_screen(shop: Path, tmp_path: Path) -> None:
+    with opened(shop, tmp_path / "s.sqlite") as session:
+        at = session.resolve("#3", "done")
+        for _ in range(100):
+            session.fork(ForkRequest(at))
+        tree = session.tree("done")
+        looked: list[Address] = []
+        look = tree._look
+        assert look is not None
+
+        def counted(address: Address) -> tuple[Any, Any]:
+            looked.append(address)
+            return look(address)
+
+        tree._look = counted
+        async with driven(session, tree.address_at(60), (80, 24)) as drive:
+            await drive.until(lambda: drive.main.point)
+            await drive.loaded()
+            looked.clear()
+            drive.main.on_store_changed(StoreChanged("tree"))
+            await drive.loaded()
+            assert looked and len(set(looked)) <= 24 + 2 * 16, "leaves that nobody sees were looked at"
+            assert "‹" in drive.text("#timeline") and "›" in drive.text("#timeline")
