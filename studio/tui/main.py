@@ -13,7 +13,6 @@ from textual.containers import Horizontal, Vertical
 from textual.content import Content
 from textual.timer import Timer
 from textual.widgets import ContentSwitcher
-from textual.worker import get_current_worker
 
 from studio.actions import BY_ID
 from studio.errors import StudioError
@@ -24,7 +23,7 @@ from studio.tui.futures import Futures
 from studio.tui.header import HeaderLine
 from studio.tui.keys import KeyLine
 from studio.tui.lines import BLANK, Line, LineView
-from studio.tui.messages import Failed, PaneDrawn, PathSelected, PointLoaded, StoreChanged, WhyDrawn
+from studio.tui.messages import Failed, PaneDrawn, PathSelected, PointFailed, PointLoaded, StoreChanged, WhyDrawn
 from studio.tui.moving import Moving
 from studio.tui.opening import Opening
 from studio.tui.panes import changes, conversation, raw, tasks
@@ -143,12 +142,10 @@ class MainScreen(Copying, Moving, Futures, Opening):
     @work(thread=True, exclusive=True, group="point")
     def load_point(self, serial: int, tree: CheckpointTree, address: Address, base: Address | None) -> None:
         """Tells even when it is overtaken: in a thread that grows faster than a point is read, none would ever be shown."""
-        worker = get_current_worker()
         try:
             self.post_message(PointLoaded(serial, point.load(self.session, tree, address, base)))
         except StudioError as error:
-            if not worker.is_cancelled:
-                self.post_message(Failed(error, "Cannot read this checkpoint"))
+            self.post_message(PointFailed(serial, address, error))
 
     def on_point_loaded(self, event: PointLoaded) -> None:
         row = self.here
@@ -158,6 +155,23 @@ class MainScreen(Copying, Moving, Futures, Opening):
         self.query_one("#tabs", TabLine).say(event.point.against)
         self._say_title()
         self.draw_tab()
+
+    def on_point_failed(self, event: PointFailed) -> None:
+        """In the panes, which would go on to show another checkpoint otherwise."""
+        row = self.here
+        if row is None or row.checkpoint.address != event.address or event.serial < self._loaded:
+            return
+        self.point, self._loaded = None, event.serial
+        told = [
+            Line(draw.own("This checkpoint cannot be read", "bold $error"), 1),
+            Line(draw.text(event.error.message, width=400), 1),
+            Line(draw.text(event.error.hint, "$quiet", 400), 1),
+        ]
+        for view in self.query("#panes LineView").results(LineView):
+            view.show(told)
+        self.query_one("#state", StatePane).clear()
+        self.query_one("#why", WhyView).show([BLANK])
+        self.query_one("#tabs", TabLine).say("")
 
     def _say_title(self) -> None:
         row = self.here

@@ -67,6 +67,15 @@ class PointLoaded(Message):
 
 
 @dataclass
+class PointFailed(Message):
+    """The checkpoint under the cursor cannot be read."""
+
+    serial: int
+    address: Address
+    error: StudioError
+
+
+@dataclass
 class PaneDrawn(Message):
     """The lines of one pane for one load of a checkpoint, built off the UI thread."""
 
