@@ -468,3 +468,35 @@ async def test_a_file_that_grows_all_the_time_still_shows_the_checkpoint_under_t
                 if drive.main.point is not None:
                     break
             assert drive.main.point is not None, "each load was given up for the next one"
+
+
+async def test_a_text_is_edited_as_text_and_as_json_on_request(support: Path, tmp_path: Path) -> None:
+    with opened(support, tmp_path / "s.sqlite") as session:
+        async with driven(session, session.resolve("#4", "refund-4711"), (80, 24)) as drive:
+            await drive.until(lambda: drive.main.point)
+            await drive.loaded()
+            await drive.press("f")
+            await drive.until(lambda: isinstance(drive.app.screen, ForkScreen))
+            screen = drive.app.screen
+            assert isinstance(screen, ForkScreen)
+            screen.edit_path("/intent/wants")
+            area = await editor(drive)
+            stored = area.text
+            assert stored and not stored.startswith('"')
+            assert "edit as JSON" in drive.text() and "text, as it is" in drive.text()
+            await drive.press("ctrl+t")
+            await drive.shows("edit as text")
+            assert area.text == tagged.dumps(stored)
+            for wrong, told in (('"half', "The text stays as it is"), ("[1]", "Only a text without control characters")):
+                area.load_text(wrong)
+                await drive.pilot.pause()
+                await drive.press("ctrl+t")
+                await drive.shows(told)
+                assert area.text == wrong
+            area.load_text('"a \\"new\\" wish"')
+            await drive.pilot.pause()
+            await drive.press("ctrl+t")
+            assert area.text == 'a "new" wish'
+            await drive.press("ctrl+s")
+            await drive.until(lambda: drive.app.screen is screen)
+            assert [(edit.path, edit.doc) for edit in screen.edits] == [("/intent/wants", 'a "new" wish')]

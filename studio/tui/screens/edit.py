@@ -97,23 +97,22 @@ class EditScreen(ModalScreen[Edited | None]):
         name = masking.name_in(path)
         self._doc = doc if has_doc else masking.document(value, name, show_secrets=show_secrets, limit=LIMIT)
         self._first = tagged.dumps(self._doc, indent=2)
-        self._is_text = isinstance(self._doc, str) and gate.clean(self._doc) == self._doc
-        self._as_text = False
+        self._as_text = _plain(self._doc)
+        """A text is edited as it is; anything else, and a text on request, as JSON."""
 
     def compose(self) -> ComposeResult:
         with Vertical(classes="dialog"):
             yield Static(self._hint, markup=False, id="edit-hint")
             yield JsonArea(id="editor", show_line_numbers=False, tab_behavior="indent", soft_wrap=True)
             yield Static("", markup=False, id="edit-state")
-            items = [("ctrl+s", "keep"), ("esc", "leave"), ("ctrl+o", "$EDITOR")]
-            if self._is_text:
-                items.insert(2, ("ctrl+t", "text or JSON"))
-            yield KeyLine(items, id="edit-keys")
+            yield KeyLine(id="edit-keys")
 
     def on_mount(self) -> None:
         self.query_one(Vertical).border_title = draw.text(self._title, "bold", 90)
-        area = self.query_one("#editor", TextArea)
-        area.load_text(self._first)
+        area = self._area
+        area.plain_text = self._as_text
+        area.load_text(self._shown(self._doc))
+        self._say_keys()
         self.query_one(Vertical).styles.height = max(9, min(self._first.count("\n") + len(self._first) // 90 + 7, 36))
         area.focus()
         if not isinstance(self._doc, (dict, list)) and len(self._first) < 200:
@@ -123,6 +122,15 @@ class EditScreen(ModalScreen[Edited | None]):
     @property
     def _area(self) -> JsonArea:
         return self.query_one("#editor", JsonArea)
+
+    def _shown(self, doc: Tagged_JSON) -> str:
+        return doc if self._as_text and isinstance(doc, str) else tagged.dumps(doc, indent=2)
+
+    def _say_keys(self) -> None:
+        items = [("ctrl+s", "keep"), ("esc", "leave"), ("ctrl+o", "$EDITOR")]
+        if self._as_text or _plain(self._doc):
+            items.insert(2, ("ctrl+t", "edit as JSON" if self._as_text else "edit as text"))
+        self.query_one("#edit-keys", KeyLine).say(items=items)
 
     def _read(self) -> Tagged_JSON:
         """The document in the editor. Raises PatchError with line and column."""
@@ -134,9 +142,9 @@ class EditScreen(ModalScreen[Edited | None]):
         try:
             doc = self._read()
         except PatchError as error:
-            state.update(Content.assemble(("✕ ", "$error bold"), (gate.line(error.message, 200), "$error")))
+            self._refuse(error.message)
             return
-        kind = "plain text" if self._as_text else _kind(doc)
+        kind = "text, as it is" if self._as_text else f"{_kind(doc)}, as JSON"
         if doc == self._doc and type(doc) is type(self._doc):
             state.update(Content.styled(f"  {kind}, unchanged", "$faint"))
         else:
@@ -155,18 +163,22 @@ class EditScreen(ModalScreen[Edited | None]):
         self.dismiss(None)
 
     def action_toggle_text(self) -> None:
-        if not self._is_text:
-            return
+        """The other form of the same value; where there is none, say why and keep what was typed."""
         try:
             doc = self._read()
         except PatchError as error:
-            self.app.complain(error, "Not valid yet")
+            self._refuse(f"The text stays as it is: {error.message}")
             return
-        if not self._as_text and not isinstance(doc, str):
-            self.app.tell("Only a text can be edited as text.")
+        if not self._as_text and not _plain(doc):
+            self._refuse("Only a text without control characters can be edited as text.")
             return
         self._as_text = self._area.plain_text = not self._as_text
-        self._area.load_text(doc if self._as_text else tagged.dumps(doc, indent=2))
+        self._area.load_text(self._shown(doc))
+        self._say_keys()
+        self._judge()
+
+    def _refuse(self, words: str) -> None:
+        self.query_one("#edit-state", Static).update(Content.assemble(("✕ ", "$error bold"), (gate.line(words, 200), "$error")))
 
     def action_external(self) -> None:
         """Hand the text to $EDITOR and take it back."""
@@ -174,15 +186,24 @@ class EditScreen(ModalScreen[Edited | None]):
         if not editor:
             self.app.tell("Set $EDITOR to use your own editor.")
             return
+        before = self._area.text
         with tempfile.TemporaryDirectory(prefix="studio-edit-") as folder:
             path = os.path.join(folder, "value.txt" if self._as_text else "value.json")
             with open(os.open(path, os.O_CREAT | os.O_WRONLY, 0o600), "w", encoding="utf-8") as file:
-                file.write(self._area.text)
+                file.write(before)
             with self.app.suspend():
                 subprocess.run([*shlex.split(editor), path], check=False)
             with open(path, encoding="utf-8", errors="replace") as file:
-                self._area.load_text(file.read())
+                text = file.read()
+        if self._as_text and text == before + "\n":  # editors end a file with a newline
+            text = before
+        self._area.load_text(text)
         self.app.refresh()
+
+
+def _plain(doc: Tagged_JSON) -> bool:
+    """Whether a text area holds a text without altering it: no control characters, no line ends but the plain one."""
+    return isinstance(doc, str) and gate.clean(doc) == doc and f"{doc}.".splitlines() == f"{doc}.".split("\n")
 
 
 def _kind(doc: Tagged_JSON) -> str:
