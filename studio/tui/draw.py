@@ -38,11 +38,6 @@ def join(*parts: Content | str | None, gap: str = " ") -> Content:
     return Content(gap).join([Content(part) if isinstance(part, str) else part for part in parts if part])
 
 
-def chip(words: str, style: str = "$quiet on $chip") -> Content:
-    """A small label on its own ground."""
-    return Content.styled(f" {words} ", style)
-
-
 def masked(path: str, value: Value, show_secrets: bool) -> bool:
     return not show_secrets and masking.reason_at(path, value) is not None
 

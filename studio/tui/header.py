@@ -1,4 +1,4 @@
-"""The line at the top: which file and thread, that it is safe, whether it is live."""
+"""The line at the top: which file and thread, that it is safe and live."""
 
 from __future__ import annotations
 
@@ -19,13 +19,11 @@ class HeaderLine(Static):
         self._temporary = temporary
         self._thread = ""
         self._run = ""
-        self._live = True
 
-    def say(self, *, thread: str | None = None, run: str | None = None, live: bool | None = None) -> None:
+    def say(self, *, thread: str | None = None, run: str | None = None) -> None:
         """Change what is shown; None keeps it."""
         self._thread = self._thread if thread is None else gate.line(thread, 60)
         self._run = self._run if run is None else run
-        self._live = self._live if live is None else live
         self._draw()
 
     def on_resize(self) -> None:
@@ -44,9 +42,7 @@ class HeaderLine(Static):
         if self._run:
             state = Content.styled(f"{self._run}   ", "bold $wait")
         state = state + Content.styled(f" {safe} ", "$quiet on $chip") + Content("  ")
-        state = state + (
-            Content.assemble(("●", "$success"), (" live ", "$quiet")) if self._live else Content.styled("○ still ", "$faint")
-        )
+        state = state + Content.assemble(("●", "$success"), (" live ", "$quiet"))
         room = width - state.cell_length - 2
         if where.cell_length > room:
             where = where.truncate(max(8, room), ellipsis=True)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
 from textual import events, on, work
@@ -28,59 +27,13 @@ from studio.tui.panes import changes
 from studio.tui.point import Point
 from studio.tui.rows import RowView
 from studio.tui.screens.edit import Edited, EditScreen
+from studio.tui.screens.edits import GONE, Edit, EditList
 
 if TYPE_CHECKING:
     from studio.session import Session
     from studio.tui.app import StudioApp
 
 SETTLE = 0.15
-GONE = object()
-"""Marks an edit that removes a value."""
-
-
-@dataclass(frozen=True, slots=True)
-class Edit:
-    """One value to set, or to remove where `doc` is GONE."""
-
-    path: str
-    doc: Tagged_JSON
-
-
-class EditList(RowView):
-    """The edits, then a row to add one."""
-
-    def __init__(self, point: Point, *, id: str | None = None) -> None:
-        super().__init__(id=id)
-        self._point = point
-        self.edits: list[Edit] = []
-
-    @property
-    def row_count(self) -> int:
-        return len(self.edits) + 2
-
-    def draw_row(self, index: int, width: int, here: bool) -> list[Content]:
-        bar = Content.styled("▌" if here else " ", "$primary bold")
-        if index == len(self.edits):
-            return [bar + draw.own(" + ", "$primary bold") + draw.own("a value of the state", "$quiet")]
-        if index == len(self.edits) + 1:
-            return [bar + draw.own(" + ", "$primary bold") + draw.own("the whole state as JSON", "$quiet")]
-        edit = self.edits[index]
-        shows = self._point.show_secrets
-        path = draw.text(edit.path, "bold", max(8, width // 2))
-        room = max(8, (width - path.cell_length - 10) // 2)
-        before = draw.own("new", "$faint")
-        try:
-            before = draw.old(
-                draw.value(edit.path, tagged.get(dict(self._point.state.values), edit.path), room, show_secrets=shows)
-            )
-        except StudioError:
-            pass
-        after = draw.own(" removed", "$old") if edit.doc is GONE else draw.new(_short(edit.doc, room))
-        return [bar + Content(" ") + path + Content("  ") + before + draw.own(" → ", "bold") + after]
-
-
-def _short(doc: Tagged_JSON, room: int) -> str:
-    return gate.line(tagged.dumps(doc), room)
 
 
 class ForkScreen(ModalScreen[Made | None]):
