@@ -64,9 +64,8 @@ def pair_argument(text: str, option: str) -> tuple[str, Any]:
             why = why or error.message.removeprefix("no valid JSON: ")
             at = text.find("=", at + 1)
     name, _, value = text.partition("=")
-    raise UsageError(
-        f"{option} {name}: {value!r:.60} is no JSON: {why}", f"""texts need double quotes inside: {option} '{name}="{value[:40]}"'"""
-    )
+    hint = f"""texts need double quotes inside: {option} '{name}="{value[:40]}"'"""
+    raise UsageError(f"{option} {name}: {value!r:.60} is no JSON: {why}", hint)
 
 
 def config_arguments(texts: list[str]) -> dict[str, Any]:
