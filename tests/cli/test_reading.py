@@ -241,7 +241,16 @@ def test_an_integer_of_five_thousand_digits_is_shown_by_its_size(studio: Studio,
     shown = studio("show", path, "head", "--path", "/price", "--json").doc["value"]
     assert shown == {"$int": "1" + 5000 * "0"}
     assert studio("fork", path, "head", "--set", "/price=1" + 5001 * "0", "--json").code == 0
-    given = studio("run", path, "head", "--input", "1" + 5001 * "0", "--graph", "tests.factories:shop_builder", "--yes")
+    given = studio(
+        "run",
+        path,
+        "head",
+        "--input",
+        "1" + 5001 * "0",
+        "--graph",
+        f"{Path(__file__).parent.parent / 'factories.py'}:shop_builder",
+        "--yes",
+    )
     assert given.code != 0
     assert "more than 4,300 digits" in given.err
 
