@@ -105,20 +105,24 @@ class Planner:
         def written() -> frozenset[str]:
             return self._threads.channels(address.thread_id)
 
+        by_channel: dict[str, list[WriteRow]] = {}
+        for row in above:
+            if row.idx >= 0:
+                by_channel.setdefault(row.channel, []).append(row)
         return Context(
             more_joins=lambda: [channel for channel in written() if join_parts(channel) is not None],
             names=lambda: [target for target in map(branch_target, written()) if target is not None],
             lasted=lambda: any(source == "loop" for _, source in self._threads.children_of(address)),
             ran=ran,
             subgraphs=lambda: self._threads.subgraphs(address.thread_id),
-            triggers=lambda plan: self._triggers(blob, plan, above),
+            triggers=lambda plan: self._triggers(blob, plan, by_channel),
         )
 
-    def _triggers(self, blob: Blob, plan: Planned, above: Sequence[WriteRow]) -> tuple[Trigger, ...]:
+    def _triggers(self, blob: Blob, plan: Planned, above: Mapping[str, Sequence[WriteRow]]) -> tuple[Trigger, ...]:
         """The channels that start a task, each with its writers: rows under the parent, else what the channel's name says."""
         found = []
         for channel in plan.fired:
-            rows = [row for row in above if row.channel == channel and row.idx >= 0]
+            rows = above.get(channel, ())
             if channel == TASKS and plan.index is not None:
                 rows = rows[plan.index : plan.index + 1] if len(rows) == len(blob.sends) else rows
             writers: list[Author] = []

@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
+import contextlib
 import operator
+import time
 from pathlib import Path
 from typing import Annotated, Any, TypedDict
 
 import pytest
 from langchain_core.messages import AIMessage, AnyMessage, HumanMessage, RemoveMessage
-from langgraph.graph import StateGraph
+from langgraph.graph import START, StateGraph
 from langgraph.graph.message import add_messages
-from langgraph.types import Command, Overwrite
+from langgraph.types import Command, Overwrite, Send
 
 from studio.explain import Explainer
 from studio.model import Address, State
+from studio.session import Session
 from tests.explain.graphs import asks, authors, bases, before, chain, changes, explained, fan_out, graph_of, says
 from tests.factories import config, saver_at
 
@@ -206,3 +209,27 @@ def test_a_join_that_was_entered_in_two_steps_names_both_sides(path: Path) -> No
     with explained(path) as explainer:
         trigger = before(all_states(explainer), "meet").tasks[0].triggers[0]
         assert {(author.node, author.basis) for author in trigger.authors} == {("far2", "writes"), ("near", "versions")}
+
+
+def test_the_tasks_of_many_sends_cost_as_much_as_there_are(tmp_path: Path) -> None:
+    def seconds(count: int) -> float:
+        path = tmp_path / f"{count}.sqlite"
+        builder: StateGraph[Any] = StateGraph(dict)
+        builder.add_node("plan", lambda state: {})
+        builder.add_node("work", lambda state: {})
+        builder.add_edge(START, "plan")
+        builder.add_conditional_edges("plan", lambda state: [Send("work", {"n": n}) for n in range(count)], ["work"])
+        with saver_at(path) as saver:
+            builder.compile(checkpointer=saver, interrupt_before=["work"]).invoke({}, config("t"))
+        best = 60.0
+        for _ in range(3):
+            with contextlib.closing(Session.open(str(path))) as session:
+                head = session.tree("t").leaves()[0]
+                start = time.perf_counter()
+                tasks = session.state(head).tasks
+                best = min(best, time.perf_counter() - start)
+                assert len(tasks) == count
+                assert [author.node for author in tasks[-1].triggers[0].authors] == ["plan"]
+        return best
+
+    assert seconds(6_000) < 9 * seconds(1_500)
