@@ -65,12 +65,6 @@ class Run:
         with self._lock:
             return list(self._events)
 
-    def events_after(self, seen: int) -> tuple[int, list[RunEvent]]:
-        """(count so far, events after the first `seen`): for a log that grows."""
-        with self._lock:
-            fresh = min(self.seen - seen, len(self._events))
-            return self.seen, list(self._events)[len(self._events) - fresh :] if fresh > 0 else []
-
     @property
     def address(self) -> Address:
         return self.request.address

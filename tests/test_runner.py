@@ -18,7 +18,6 @@ from studio import runner
 from studio.errors import RunError, UsageError
 from studio.model import GraphSpec
 from studio.runner import Child
-from studio.running import graphs
 from studio.running.graphs import GraphFound, find_graph
 from tests.factories import saver_at
 from tests.run_project import make_project, spec
@@ -307,9 +306,3 @@ def script(folder: Path, code: str) -> GraphFound:
     python.write_text(f'#!/bin/sh\nexec "{sys.executable}" -u "{program}"\n')
     python.chmod(0o755)
     return GraphFound(None, "x:y", "y", None, "x", str(python), "--python", str(folder))
-
-
-def test_the_names_of_a_langgraph_json_can_be_listed(tmp_path: Path) -> None:
-    project = make_project(tmp_path / "project")
-    assert "asking" in graphs.graph_names(GraphSpec(cwd=str(project)))
-    assert graphs.graph_names(GraphSpec(cwd=str(tmp_path))) == ()

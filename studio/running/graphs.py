@@ -114,12 +114,6 @@ def find_graph(spec: GraphSpec, location: str | None = None) -> GraphFound:
     )  # fmt: skip
 
 
-def graph_names(spec: GraphSpec, location: str | None = None) -> tuple[str, ...]:
-    """The graphs of the `langgraph.json` that a run would use; () when there is none."""
-    config = _find_config(Path(spec.cwd or os.getcwd()).resolve(), location)
-    return tuple(config.graphs) if config is not None else ()
-
-
 def _find_config(cwd: Path, location: str | None) -> _Config | None:
     starts = [cwd] + ([Path(location).resolve()] if location and "://" not in location else [])
     for start in starts:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
 
 from fastapi import Request
 from fastapi.responses import RedirectResponse, Response
@@ -85,7 +84,3 @@ def failure(pages: Pages, request: Request, notice: Notice, status: int, back: s
         headers = {"HX-Retarget": "#notices", "HX-Reswap": "beforeend", "HX-Push-Url": "false"}
         return html(pages.page("_notice.html", error=notice), status, headers)
     return html(pages.page("error.html", theme(request), error=notice, back=back, back_words="All threads"), status)
-
-
-def reading(request: Request) -> dict[str, Any]:
-    return {"theme": theme(request)}

@@ -74,7 +74,6 @@ class Head:
     previous_branch: str
     next_branch: str
     parent_link: str
-    conversation_hint: str = ""
 
 
 @dataclass(frozen=True, slots=True)
