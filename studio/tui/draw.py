@@ -131,6 +131,11 @@ def title(row: Row, width: int = 60) -> str:
     return gate.line(row.label or "checkpoint", width)
 
 
+def gap(row: Row) -> float | None:
+    """Seconds since the row before; of a fork None, since it was made whenever a person came back to the thread."""
+    return row.seconds if row.origin_checkpoint_id is None else None
+
+
 def facts(row: Row) -> str:
     """`step 3 · 14:02:09 · +2.4 s`."""
     checkpoint = row.checkpoint
@@ -138,5 +143,5 @@ def facts(row: Row) -> str:
         f"step {checkpoint.step}" if checkpoint.step is not None else "",
         labels.when(checkpoint.created_at, date=False).partition(".")[0],
     ]
-    parts.append(labels.duration(row.seconds))
+    parts.append(labels.duration(gap(row)))
     return " · ".join(part for part in parts if part)

@@ -95,9 +95,9 @@ class WhyDrawn(Message):
 
 @dataclass
 class HitsFound(Message):
-    """A batch of search hits; `finished` on the last one."""
+    """A batch of hits of one search; `finished` on the last one."""
 
-    text: str
+    serial: int
     hits: tuple[Hit, ...]
     finished: bool
 

@@ -68,6 +68,8 @@ class RowView(ScrollView, can_focus=True):
 
     def __init__(self, *, id: str | None = None, classes: str | None = None) -> None:
         super().__init__(id=id, classes=classes)
+        self.empty = ""
+        """What to say where there is no row."""
         self._blank_strip: Strip | None = None
         self._strips: LRUCache[tuple[int, int, int], list[Strip]] = LRUCache(512)
 
@@ -148,6 +150,9 @@ class RowView(ScrollView, can_focus=True):
     def render_line(self, y: int) -> Strip:
         width = self.row_width
         index, part = divmod(y + self.scroll_offset.y, self.row_height)
+        if not self.row_count and self.empty and y == 1 and width > 0:
+            words = Content.styled(f"  {self.empty}", "$quiet")
+            return Visual.to_strips(self, words, width, 1, self.visual_style, pad=True, apply_selection=False)[0]
         if index >= self.row_count or width <= 0:
             return self._blank(width)
         here = index == self.cursor

@@ -179,7 +179,7 @@ def _rest(pieces: list[tuple[str, str] | Content], used: int, row: Row, width: i
     number_text = f"{number:<{min(digits, 8)}} "
     label = draw.title(row, 48)
     badge = _badge(row, pinned)
-    time = f" {labels.duration(row.seconds):>7}" if width >= 50 and row.seconds is not None else ""
+    time = f" {labels.duration(draw.gap(row)):>7}" if width >= 50 and draw.gap(row) is not None else ""
     room = width - used - len(number_text) - 1
     badge_room = len(badge[0]) + 3 if badge else 0
     if badge and len(label) + badge_room > room and badge[0] in _SHAPE_SAYS_IT:

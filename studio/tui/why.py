@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from studio import why
-from studio.render import gate, masking, preview
+from studio.render import gate, labels, masking, preview
 from studio.tui import draw
 from studio.tui.lines import Line
 from studio.tui.panes.changes import question
@@ -112,5 +112,5 @@ def _earlier(step: why.Step, show_secrets: bool) -> Line:
 
 
 def _gap(gap: why.Gap) -> Line:
-    words = f"   … {gap.count} supersteps {'before' if gap.before else 'between'}"
+    words = f"   … {labels.plural(gap.count, 'superstep')} {'before' if gap.before else 'between'}"
     return Line(draw.own(words, "$faint"), 1, address=gap.nearest.address)

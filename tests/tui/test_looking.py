@@ -314,3 +314,32 @@ async def test_growth_of_a_thread_with_many_forks_costs_what_is_on_the_screen(sh
             await drive.loaded()
             assert looked and len(set(looked)) <= 24 + 2 * 16, "leaves that nobody sees were looked at"
             assert "‹" in drive.text("#timeline") and "›" in drive.text("#timeline")
+
+
+async def test_a_hit_of_another_thread_names_its_thread_and_no_hit_is_said(shop: Path, tmp_path: Path) -> None:
+    with opened(shop, tmp_path / "s.sqlite") as session:
+        async with driven(session, session.resolve("head", "failed"), (80, 24)) as drive:
+            await drive.until(lambda: drive.main.point)
+            await drive.press("slash")
+            await drive.until(lambda: isinstance(drive.app.screen, SearchScreen))
+            await drive.type("graded")
+            await drive.until(lambda: drive.rows("#hits").row_count > 0)
+            await drive.until(lambda: any(name in drive.text("#hits") for name in ("done", "paused", "forked")), "the thread")
+            await drive.type("zzz")
+            await drive.shows("no match for “gradedzzz”")
+            await drive.press("escape", "t")
+            await drive.until(lambda: isinstance(drive.app.screen, ThreadsScreen) and drive.rows("#threads").row_count)
+            await drive.type("zzz")
+            await drive.shows("no thread matches “zzz”")
+
+
+async def test_a_fork_tells_no_time_since_the_row_before(shop: Path, tmp_path: Path) -> None:
+    with opened(shop, tmp_path / "s.sqlite") as session:
+        made = session.fork(ForkRequest(session.resolve("#3", "done"))).address
+        row = session.tree("done").row(made)
+        assert row.seconds is not None
+        async with driven(session, made, (160, 45)) as drive:
+            await drive.until(lambda: drive.main.point)
+            await drive.loaded()
+            line = next(line for line in drive.text("#timeline").splitlines() if row.number in line)
+            assert "+" not in line and "+" not in str(drive.main.query_one("#centre").border_title)

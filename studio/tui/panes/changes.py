@@ -40,7 +40,7 @@ def build(point: Point, tree: CheckpointTree) -> tuple[Line, ...]:
             )
         )
     if len(problems) > 20:
-        lines.append(Line(draw.own(f"{len(problems) - 20} more problems", "$wait"), 1))
+        lines.append(Line(draw.own(labels.plural(len(problems) - 20, "more problem"), "$wait"), 1))
     return tuple(lines)
 
 
@@ -74,7 +74,9 @@ def changes(found: Sequence[Change], state: State | None, *, show_secrets: bool 
         for change in group:
             lines.extend(_change(change, width, show_secrets))
     if len(found) > MOST_CHANGES:
-        lines.append(Line(draw.own(f"{len(found) - MOST_CHANGES:,} more changes; State shows every value", "$wait"), 1))
+        lines.append(
+            Line(draw.own(f"{labels.plural(len(found) - MOST_CHANGES, 'more change')}; State shows every value", "$wait"), 1)
+        )
     return tuple(lines)
 
 
@@ -234,7 +236,7 @@ def _unchanged(point: Point) -> list[Line]:
                 words.append(f"{left:,} in {gate.line(channel, 30)}")
     words.extend(gate.line(channel, 30) for channel in same[:8])
     if len(same) > 8:
-        words.append(f"{len(same) - 8:,} more channels")
+        words.append(labels.plural(len(same) - 8, "more channel"))
     if not words:
         return []
     folded = []

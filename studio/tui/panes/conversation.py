@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from studio.errors import StudioError
 from studio.history.walk import upward
 from studio.model import Address, Value
-from studio.render import gate, preview, secrets
+from studio.render import gate, labels, preview, secrets
 from studio.tui import draw
 from studio.tui.lines import BLANK, Line
 from studio.tui.point import Point, row_of
@@ -47,7 +47,7 @@ def build(point: Point, tree: CheckpointTree, session: Session) -> tuple[Line, .
                 for index, item in enumerate(early[-2000:], max(0, len(early) - 2000))
                 for line in _message(channel, index, item, came_from, tree, point.show_secrets)
             ]
-            lines.append(Line(draw.own(f"▸ {len(early):,} earlier messages", "$faint"), 1, folded=tuple(folded)))
+            lines.append(Line(draw.own(f"▸ {labels.plural(len(early), 'earlier message')}", "$faint"), 1, folded=tuple(folded)))
         for index, item in enumerate(late, len(early)):
             lines.extend(_message(channel, index, item, came_from, tree, point.show_secrets))
     return tuple(lines)

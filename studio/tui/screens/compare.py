@@ -17,6 +17,7 @@ from textual.screen import ModalScreen
 from studio.errors import StudioError
 from studio.history.walk import last_of
 from studio.model import Address, Change, Value
+from studio.render import labels
 from studio.tui import draw, lanes
 from studio.tui.keys import KeyLine
 from studio.tui.lines import BLANK, Line, LineView
@@ -173,7 +174,7 @@ def _side(
         if len(values) > MOST_VALUES:
             lines.append(Line(draw.own(f"+{len(values) - MOST_VALUES} more", "$faint"), 8))
     if len(branch) > MOST_STEPS:
-        lines.append(Line(draw.own(f"{len(branch) - MOST_STEPS:,} more supersteps", "$faint"), 1))
+        lines.append(Line(draw.own(labels.plural(len(branch) - MOST_STEPS, "more superstep"), "$faint"), 1))
     return lines or [Line(draw.own("Nothing ran here.", "$quiet"), 1), BLANK]
 
 

@@ -22,7 +22,7 @@ from textual.widgets import Static, TextArea
 from studio import tagged
 from studio.errors import PatchError
 from studio.model import Tagged_JSON, Value
-from studio.render import gate, masking
+from studio.render import gate, labels, masking
 from studio.tui import draw
 from studio.tui.keys import KeyLine
 
@@ -209,7 +209,7 @@ def _plain(doc: Tagged_JSON) -> bool:
 def _kind(doc: Tagged_JSON) -> str:
     if isinstance(doc, dict):
         name = doc.get("$type")
-        return gate.line(name.rsplit(".", 1)[-1], 40) if isinstance(name, str) else f"object with {len(doc)} keys"
+        return gate.line(name.rsplit(".", 1)[-1], 40) if isinstance(name, str) else f"object, {labels.plural(len(doc), 'key')}"
     if isinstance(doc, list):
         return f"list of {len(doc)}"
     names = {bool: "true or false", int: "whole number", float: "number with a point", str: "text", type(None): "null"}

@@ -50,9 +50,10 @@ class HitList(RowView):
         hit = self.hits[index]
         bar = Content.styled("▌ " if here else "  ", "$primary bold")
         number = f"#{hit.number}" if hit.number and hit.number.isdigit() else hit.number or "…"
-        place = Content.assemble((f"{number:<5} ", "bold"), (gate.line(hit.path, 80), "$quiet"))
-        if hit.address.thread_id != self.thread_id:
-            place = place + draw.own("  in ", "$faint") + draw.text(hit.address.thread_id, "$lane-sub", 40)
+        place = draw.own(f"{number:<5} ", "bold")
+        if hit.address.thread_id != self.thread_id:  # first, as a long path would push it out of the window
+            place = place + draw.text(hit.address.thread_id, "$lane-sub", max(12, width // 3)) + draw.own("  ")
+        place = place + draw.text(hit.path, "$quiet", 80)
         return [bar + place, bar + Content("      ") + marked(gate.line(hit.excerpt, max(20, width - 10)), self.text)]
 
 
@@ -88,6 +89,7 @@ class SearchScreen(ModalScreen[Address | None]):
         self.thread_id = thread_id
         self._timer: Timer | None = None
         self._hits: list[Hit] = []
+        self._serial = 0
 
     def compose(self) -> ComposeResult:
         with Vertical(classes="dialog"):
@@ -113,13 +115,15 @@ class SearchScreen(ModalScreen[Address | None]):
         self._hits = []
         view = self.query_one("#hits", HitList)
         view.hits, view.text = (), text
+        self._serial += 1
+        view.empty = "looking …" if text.strip() else ""
         view.rows_changed()
         self.query_one("#search-keys", KeyLine).say("looking …" if text.strip() else "")
         if text.strip():
-            self.search(text)
+            self.search(self._serial, text)
 
     @work(thread=True, exclusive=True, group="search")
-    def search(self, text: str) -> None:
+    def search(self, serial: int, text: str) -> None:
         worker = get_current_worker()
         batch: list[Hit] = []
         try:
@@ -128,18 +132,20 @@ class SearchScreen(ModalScreen[Address | None]):
                     return
                 batch.append(hit)
                 if len(batch) >= BATCH:
-                    self.post_message(HitsFound(text, tuple(batch), False))
+                    self.post_message(HitsFound(serial, tuple(batch), False))
                     batch = []
         except StudioError as error:
-            self.post_message(Failed(error, "Cannot search"))
-        self.post_message(HitsFound(text, tuple(batch), True))
+            if not worker.is_cancelled:
+                self.post_message(Failed(error, "Cannot search"))
+        self.post_message(HitsFound(serial, tuple(batch), True))
 
     def on_hits_found(self, event: HitsFound) -> None:
         view = self.query_one("#hits", HitList)
-        if event.text != view.text:
+        if event.serial != self._serial:
             return
         self._hits.extend(event.hits)
         view.hits = tuple(self._hits)
+        view.empty = f"no match for “{gate.line(view.text, 40)}”" if event.finished else "looking …"
         view.rows_changed()
         words = f"{len(self._hits):,} found" if self._hits else "nothing found"
         self.query_one("#search-keys", KeyLine).say(words if event.finished else words + " so far …")

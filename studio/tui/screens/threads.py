@@ -173,6 +173,9 @@ class ThreadsScreen(ModalScreen[str | None]):
         view = self.query_one("#threads", ThreadList)
         keep = view.threads[view.cursor].thread_id if view.threads and not top else self._current
         view.threads = [thread for thread, text in self._all if all(word in text for word in words)]
+        shown = gate.line(self.query_one("#filter", Input).value, 40)
+        view.empty = f"no thread matches “{shown}”" if words else "no threads yet"
+        view.empty = view.empty if self._finished else "reading the threads …"
         view.rows_changed()
         at = next((index for index, thread in enumerate(view.threads) if thread.thread_id == keep), 0)
         view.set_cursor(at)
