@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from studio.errors import StudioError
+from studio import tagged
+from studio.errors import PatchError, StudioError
 from studio.history.walk import upward
 from studio.model import Address, State, Value
+from studio.render import gate, preview
 from studio.stores.base import Capability
 
 if TYPE_CHECKING:
@@ -63,3 +65,19 @@ def open_questions(state: State) -> tuple[Question, ...]:
         for interrupt in task.interrupts
         if not interrupt.answered
     )
+
+
+def choices(value: Value) -> str:
+    """What a question accepts, where it says so; else an example."""
+    found = value.get("choices") or value.get("options") if isinstance(value, dict) else None
+    if isinstance(found, list) and found:
+        return gate.line(" or ".join(one if isinstance(one, str) else preview.summary(one, 20) for one in found[:6]), 80)
+    return "yes"
+
+
+def parse_answer(text: str) -> Any:
+    """An answer as JSON where it is JSON, else as the text itself."""
+    try:
+        return tagged.loads(text)
+    except PatchError:
+        return text

@@ -17,9 +17,9 @@ from textual.worker import get_current_worker
 
 from studio import tagged
 from studio.errors import PatchError, RunError, StudioError
-from studio.model import Address, GraphSpec, RunEvent, RunPlan, RunRequest, Value
-from studio.render import gate, preview
-from studio.tui import draw, runlog
+from studio.model import Address, GraphSpec, RunEvent, RunPlan, RunRequest
+from studio.render import preview
+from studio.tui import draw, moves, runlog
 from studio.tui.keys import KeyLine
 from studio.tui.lines import Line, LineView
 from studio.tui.messages import Failed, JumpTo, PathSelected, PlanReady, RunSaid, RunStarted
@@ -300,7 +300,7 @@ class RunScreen(ModalScreen[Address | None]):
                 rest = {key: value for key, value in one.value.items() if value != told}
                 details = preview.summary(rest, 300, show_secrets=self.session.show_secrets)
                 area.mount(Static(draw.own("  " + details, "$faint"), classes="answer details", markup=False))
-            area.mount(Input(placeholder=choices(one.value), classes="answer flat", id=f"answer-{index}"))
+            area.mount(Input(placeholder=moves.choices(one.value), classes="answer flat", id=f"answer-{index}"))
 
     def ask_input(self) -> None:
         """Nothing is left to run: offer to go on with a new input."""
@@ -331,7 +331,7 @@ class RunScreen(ModalScreen[Address | None]):
         if empty is not None:
             empty.focus()
             return
-        answers = [parse_answer(box.value) for box in boxes]
+        answers = [moves.parse_answer(box.value) for box in boxes]
         start = self.head or self.address
         base = replace(self.request(), address=start)
         if len(answers) == 1:
@@ -388,19 +388,3 @@ class RunScreen(ModalScreen[Address | None]):
 
     def action_leave(self) -> None:
         self.dismiss(self.head or (self.address if self.running is not None else None))
-
-
-def choices(value: Value) -> str:
-    """What a question accepts, where it says so; else an example."""
-    found = value.get("choices") or value.get("options") if isinstance(value, dict) else None
-    if isinstance(found, list) and found:
-        return gate.line(" or ".join(one if isinstance(one, str) else preview.summary(one, 20) for one in found[:6]), 80)
-    return "yes"
-
-
-def parse_answer(text: str) -> Any:
-    """An answer as JSON where it is JSON, else as the text itself."""
-    try:
-        return tagged.loads(text)
-    except PatchError:
-        return text
