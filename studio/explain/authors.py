@@ -12,20 +12,16 @@ from dataclasses import dataclass, replace
 from studio.explain.channels import NULL_TASK, members
 from studio.explain.ids import parse_path, update_ids
 from studio.explain.reducers import (
-    REMOVE_ALL,
     Kind,
     explaining,
     fold,
-    is_message,
-    is_removal,
-    message_id,
-    overwrite,
     same,
     same_value,
 )
 from studio.explain.rows import row_value
+from studio.explain.written import WrittenItems
 from studio.model import START, Author, Change, Value, WriteRow
-from studio.value import MISSING, Tagged
+from studio.value import MISSING
 
 NOBODY = (Author(None, None, "none"),)
 
@@ -110,6 +106,7 @@ class _View:
     kind: Kind | None
     otherwise: tuple[Author, ...]
     after: Value
+    index: WrittenItems | None = None
 
     def authors_of(self, change: Change) -> tuple[Author, ...]:
         if not self.writers:
@@ -131,8 +128,10 @@ class _View:
     def item_authors(self, change: Change, steps: Sequence[str]) -> tuple[Author, ...]:
         """Tasks that wrote the very item that changed: list item, message of that id, key of a map, member of a set."""
         key = steps[0].replace("~1", "/").replace("~0", "~")
-        item = self.item(change, key, len(steps))
-        return authors(one for one in self.writers if any(holds(value, key, item, change) for value in one.values))
+        if self.index is None:
+            self.index = WrittenItems(self.writers)
+        found = self.index.holding(key, self.item(change, key, len(steps)), change.op == "remove")
+        return authors(self.writers[position] for position in sorted(found))
 
     def item(self, change: Change, key: str, depth: int) -> Value:
         """The whole list item that a change is in; MISSING where the channel is no list."""
@@ -144,28 +143,6 @@ class _View:
 
 def authors(writers: Iterable[Written]) -> tuple[Author, ...]:
     return tuple(dict.fromkeys(one.author for one in writers))
-
-
-def holds(value: Value, key: str, item: Value, change: Change) -> bool:
-    """Whether a written value holds the item (at `key` of its channel) that changed."""
-    is_reset, body = overwrite(value)
-    body = body if is_reset else value
-    ident = key[3:] if key.startswith("id:") else message_id(item)
-    written = members(body)
-    if written is None and not is_message(body):
-        if isinstance(body, Mapping):
-            return key in body
-        return key in body.fields if isinstance(body, Tagged) and body.fields else change.op != "remove" and same(body, item)
-    return any(is_about(one, ident, item, change.op == "remove") for one in (written if written is not None else [body]))
-
-
-def is_about(one: Value, ident: str | None, item: Value, removed: bool) -> bool:
-    """Whether a written list item put the changed item there, or took it away."""
-    if is_removal(one):
-        return removed and message_id(one) in (ident, REMOVE_ALL)
-    if ident is not None and message_id(one) == ident:
-        return True
-    return not removed and item is not MISSING and same(one, item)
 
 
 def _view(channel: str, step: Step) -> _View:
