@@ -56,6 +56,10 @@ class Overlay:
             return None
         return scratch
 
+    def is_there(self) -> bool:
+        """Whether the base's file still exists."""
+        return _is_there(self.base)
+
     def set_scratch(self, scratch: Store | None) -> None:
         """Lay this store over the base; the one before is closed."""
         with self._lock:

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 from studio import comparing, searching
 from studio.cache import LRU
-from studio.errors import RefError, UsageError
+from studio.errors import OpenError, RefError, StudioError, UsageError
 from studio.explain import Explainer
 from studio.forest import Forest
 from studio.live import Watcher
@@ -75,6 +75,8 @@ class Session:
         self._forker: Forker | None = None
         self._runs: Runs | None = None
         self._watcher = Watcher(self._look)
+        self._failures = 0
+        self._lost: Problem | None = None
         self._callbacks: list[Callable[[str], None]] = []
         self._open_scratch()
 
@@ -208,7 +210,7 @@ class Session:
         return found
 
     def problems(self) -> list[Problem]:
-        return self.overlay.problems()
+        return [*self.overlay.problems(), *([self._lost] if self._lost is not None else [])]
 
     # ------------------------------------------------------------------ live
 
@@ -230,7 +232,21 @@ class Session:
         return unsubscribe
 
     def _look(self) -> object:
-        self.refresh()
+        """One poll. A file that cannot be read twice in a row is a problem until it can be read again."""
+        try:
+            if not self.overlay.is_there():
+                raise OpenError(f"{self.location} is gone")
+            self.refresh()
+        except StudioError as error:
+            self._failures += 1
+            if self._failures == 2:
+                self._lost = Problem("not-followed", self.location, f"what is shown may be old: {error.message}")
+                self.notify("tree")
+            raise
+        self._failures = 0
+        if self._lost is not None:
+            self._lost = None
+            self.notify("tree")
         return self._token
 
     def refresh(self) -> bool:

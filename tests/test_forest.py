@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import sqlite3
 import threading
+import time
+from collections.abc import Callable
 from contextlib import closing
 from pathlib import Path
 
@@ -166,3 +168,23 @@ def test_a_session_keeps_the_trees_of_a_few_threads(shop: Path, tmp_path: Path) 
         for thread in session.thread_ids():
             assert len(session.tree(thread)) > 0
         assert len(session.forest._grown) == TREES_KEPT
+
+
+def test_a_file_that_went_away_is_told_until_it_is_back(shop: Path, tmp_path: Path) -> None:
+    heard: list[str] = []
+    with closing(Session.open(str(shop))) as session:
+        session.refresh()
+        session.subscribe(heard.append)
+        away = tmp_path / "away.sqlite"
+        shop.rename(away)
+        wait_for(lambda: [problem.kind for problem in session.problems()] == ["not-followed"])
+        assert heard
+        away.rename(shop)
+        wait_for(lambda: not session.problems())
+
+
+def wait_for(holds: Callable[[], bool]) -> None:
+    until = time.monotonic() + 20
+    while not holds():
+        assert time.monotonic() < until
+        time.sleep(0.05)

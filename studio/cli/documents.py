@@ -117,7 +117,6 @@ class Documents:
             **stored,
             "rebuilt": dict(state.rebuilt),
             "next": None if state.next is None else list(state.next),
-            "status": state.status,
             "tasks": [self.task(task) for task in state.tasks],
             "metadata": self.values(state.metadata),
             "format": state.format,
