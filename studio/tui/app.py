@@ -22,6 +22,9 @@ from studio.tui.palette import StudioCommands
 if TYPE_CHECKING:
     from studio.session import Session
 
+LOW = 28
+"""Rows below which a screen keeps to what matters most."""
+
 
 class StudioApp(App[None]):
     """The terminal UI on one opened session."""
@@ -36,6 +39,8 @@ class StudioApp(App[None]):
 
     def __init__(self, session: Session, at: Address | str | None = None) -> None:
         super().__init__()
+        self.HORIZONTAL_BREAKPOINTS = [(0, "narrow"), (100, "normal"), (160, "wide")]
+        self.VERTICAL_BREAKPOINTS = [(0, "low"), (LOW, "tall")]
         self.session = session
         self.at = at
         self.graph: str | None = None

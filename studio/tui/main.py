@@ -6,7 +6,7 @@ import os
 from collections.abc import Callable
 from typing import TYPE_CHECKING, ClassVar
 
-from textual import events, on, work
+from textual import on, work
 from textual.app import ComposeResult
 from textual.binding import BindingType
 from textual.containers import Horizontal, Vertical
@@ -37,8 +37,6 @@ if TYPE_CHECKING:
     from studio.session import Session
     from studio.tree import CheckpointTree
 
-NARROW = 100
-LOW = 28
 SETTLE = 0.04
 """Seconds that the cursor rests before a checkpoint is loaded."""
 
@@ -103,11 +101,6 @@ class MainScreen(Copying, Moving, Futures, Opening):
 
     def on_unmount(self) -> None:
         self._unsubscribe()
-
-    def on_resize(self, event: events.Resize) -> None:
-        self.set_class(event.size.width < NARROW, "narrow")
-        self.set_class(event.size.height < LOW, "low")
-        self.set_class(event.size.width >= 160, "wide")
 
     # ------------------------------------------------------------------ the cursor
 

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
-from textual import events, work
+from textual import work
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.containers import Horizontal, Vertical
@@ -85,9 +85,6 @@ class CompareScreen(ModalScreen[Address | None]):
         self.query_one("#ends").border_title = Content("How the ends differ")
         self.query_one("#right-side").focus()
         self.build()
-
-    def on_resize(self, event: events.Resize) -> None:
-        self.set_class(event.size.width < 100, "narrow")
 
     @work(thread=True, exclusive=True, group="compare")
     def build(self) -> None:

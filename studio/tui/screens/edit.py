@@ -74,6 +74,7 @@ class EditScreen(ModalScreen[Edited | None]):
     ]
     CSS = """
     EditScreen > Vertical { width: 100%; max-width: 110; height: 100%; max-height: 36; margin: 1 2; padding: 0; }
+    EditScreen.narrow > Vertical { margin: 0; }
     EditScreen #edit-hint { height: 1; padding: 0 1; color: $quiet; }
     EditScreen TextArea { height: 1fr; border: none; padding: 0 1; background: $surface; }
     EditScreen TextArea:focus { border: none; }

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, ClassVar
 
-from textual import events, on, work
+from textual import on, work
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.containers import Horizontal, Vertical
@@ -95,9 +95,6 @@ class ForkScreen(ModalScreen[Made | None]):
         if self._first_edit is not None:
             self.edit_path(self._first_edit)
         self._preview_soon()
-
-    def on_resize(self, event: events.Resize) -> None:
-        self.set_class(event.size.width < 100, "narrow")
 
     # ------------------------------------------------------------------ choices
 

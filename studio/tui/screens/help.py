@@ -38,6 +38,7 @@ class HelpScreen(ModalScreen[None]):
     BINDINGS: ClassVar[list[BindingType]] = [Binding("escape,q,question_mark", "leave", "Close", show=False)]
     CSS = """
     HelpScreen > Vertical { width: 100%; max-width: 100; height: 100%; max-height: 50; margin: 1 2; padding: 0; }
+    HelpScreen.narrow > Vertical { margin: 0; }
     HelpScreen LineView { height: 1fr; }
     """
 

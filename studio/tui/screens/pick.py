@@ -22,6 +22,7 @@ class PickScreen(ModalScreen[str | None]):
     BINDINGS: ClassVar[list[BindingType]] = [Binding("escape", "leave", "Back", show=False)]
     CSS = """
     PickScreen > Vertical { width: 100%; max-width: 100; height: 100%; max-height: 36; margin: 1 2; padding: 0; }
+    PickScreen.narrow > Vertical { margin: 0; }
     PickScreen StatePane { height: 1fr; }
     """
 

@@ -6,7 +6,7 @@ import os
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from textual import events, on, work
+from textual import on, work
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.containers import Horizontal, Vertical, VerticalScroll
@@ -98,9 +98,6 @@ class RunScreen(ModalScreen[Address | None]):
         if self.questions:
             self.show_questions(self.questions)
         self.load_plan(self.request())
-
-    def on_resize(self, event: events.Resize) -> None:
-        self.set_class(event.size.width < 100, "narrow")
 
     def _say(self, status: str) -> None:
         self.status = status

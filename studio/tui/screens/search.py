@@ -79,6 +79,7 @@ class SearchScreen(ModalScreen[Address | None]):
     ]
     CSS = """
     SearchScreen > Vertical { width: 100%; max-width: 120; height: 100%; max-height: 40; margin: 1 2; padding: 0; }
+    SearchScreen.narrow > Vertical { margin: 0; }
     SearchScreen Input { margin: 1 1; background: $panel; }
     SearchScreen HitList { height: 1fr; }
     """

@@ -116,6 +116,7 @@ class ThreadsScreen(ModalScreen[str | None]):
     ]
     CSS = """
     ThreadsScreen > Vertical { width: 100%; max-width: 130; height: 100%; max-height: 44; margin: 1 2; padding: 0; }
+    ThreadsScreen.narrow > Vertical { margin: 0; }
     ThreadsScreen Input { margin: 1 1; background: $panel; }
     ThreadsScreen ThreadList { height: 1fr; }
     """
