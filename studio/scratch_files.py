@@ -1,12 +1,112 @@
-"""The scratch files of this user, for whoever wants to list or delete them."""
+"""The scratch files of this user, to list and to delete them."""
 
 from __future__ import annotations
 
-from studio.forks.scratch import Scratch, ScratchFile, list_files, remove
+import os
+import sqlite3
+from dataclasses import dataclass
+from pathlib import Path
 
-__all__ = ["ScratchFile", "list_files", "path_for", "remove"]
+from studio.errors import OpenError, PatchError, RefError
+from studio.forks.scratch import (
+    NOTES_SUFFIX,
+    SUFFIX,
+    Scratch,
+    default_folder,
+    is_scratch_file,
+    look,
+    meta_in,
+    tables_in,
+    temporary_folder,
+)
+from studio.forks.writing import write_transaction
+from studio.stores.sniff import SIDES
+
+KNOWN_TABLES = frozenset({"checkpoints", "writes", "studio_scratch", "studio_origins"})
+
+
+@dataclass(frozen=True, slots=True)
+class ScratchFile:
+    """One line of `studio scratch ls`."""
+
+    path: str
+    store: str
+    """Real path of the store whose forks it holds."""
+    store_exists: bool
+    forks: int | None
+    """None where it cannot be read."""
+    size_bytes: int
+    created_at: str | None
+    problem: str | None = None
+    """Why it cannot be read."""
 
 
 def path_for(location: str) -> str:
     """Where forks of a location go, whether or not there are any yet."""
     return Scratch(location).path
+
+
+def list_files() -> list[ScratchFile]:
+    """All scratch files in the user's data folder (and in the temporary one, when that is used), by name."""
+    places = [place for place in _our_folders() if place.is_dir()]
+    return [describe(str(path)) for place in places for path in sorted(place.glob("*" + SUFFIX))]
+
+
+def describe(path: str) -> ScratchFile:
+    """What a scratch file of ours holds, or why that cannot be told."""
+    size = sum(os.path.getsize(path + end) for end in ("", "-wal") if os.path.isfile(path + end))
+    try:
+        meta, forks = look(path, _counted)
+    except OpenError as error:
+        return ScratchFile(path, "", False, None, size, None, error.message)
+    except sqlite3.DatabaseError as error:
+        return ScratchFile(path, "", False, None, size, None, f"{path} is damaged: {error}.")
+    store = str(meta.get("store", ""))
+    return ScratchFile(path, store, bool(store) and os.path.exists(store), forks, size, meta.get("created_at"))
+
+
+def remove(path_or_store: str, *, notes: bool = False) -> list[str]:
+    """Delete a scratch file, named by its own path or by its store's; with `notes` also the run history.
+
+    Returns what was deleted. RefError when there is none; PatchError while another program writes to it, and for a file
+    that holds more than the studio puts into one.
+    """
+    path = path_or_store if _lies_with_ours(path_or_store) or is_scratch_file(path_or_store) else Scratch(path_or_store).path
+    if not os.path.isfile(path) or not (_lies_with_ours(path) or is_scratch_file(path)):
+        raise RefError(f"There is no scratch file for {path_or_store}.", "`studio scratch ls` lists them.")
+    if not _lies_with_ours(path) and (more := look(path, tables_in) - KNOWN_TABLES):
+        names = ", ".join(sorted(more)[:5])
+        raise PatchError(f"{path} is not removed: it has tables of another program ({names}).", "Delete it yourself.", "not-ours")
+    try:
+        with write_transaction(path, timeout=1.0):
+            pass  # refuses while a run or another studio is in the middle of a write
+    except PatchError as error:
+        if error.slug == "locked":
+            raise
+    wanted = [path + end for end in ("", *SIDES)]
+    if notes and path.endswith(SUFFIX):
+        wanted += [path.removesuffix(SUFFIX) + NOTES_SUFFIX + end for end in ("", *SIDES)]
+    gone = []
+    for name in wanted:
+        if os.path.lexists(name):
+            try:
+                os.unlink(name)
+            except OSError as error:
+                raise PatchError(f"{name} cannot be removed: {error.strerror or error}.", "", "cannot-remove") from error
+            gone.append(name)
+    return gone
+
+
+def _counted(connection: sqlite3.Connection) -> tuple[dict[str, str], int]:
+    there = "studio_origins" in tables_in(connection)
+    return meta_in(connection), connection.execute("SELECT count(*) FROM studio_origins").fetchone()[0] if there else 0
+
+
+def _our_folders() -> tuple[Path, ...]:
+    return default_folder(), temporary_folder()
+
+
+def _lies_with_ours(path: str) -> bool:
+    """Whether it bears the name of a scratch file and lies in a folder where the studio keeps them."""
+    real = Path(os.path.realpath(path))
+    return real.name.endswith(SUFFIX) and any(real.parent == Path(os.path.realpath(folder)) for folder in _our_folders())

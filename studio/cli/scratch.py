@@ -40,6 +40,7 @@ def _ls(out: Out) -> int:
                 {
                     "path": one.path, "store": one.store, "store_exists": one.store_exists, "forks": one.forks,
                     "size_bytes": one.size_bytes, "created_at": one.created_at,
+                    "problem": one.problem,
                 }
                 for one in files
             ]
@@ -49,10 +50,10 @@ def _ls(out: Out) -> int:
     else:
         rows = [
             [
-                labels.plural(one.forks, "fork"),
+                labels.plural(one.forks, "fork") if one.forks is not None else "damaged",
                 labels.size(one.size_bytes),
                 line(one.path),
-                "of " + line(one.store) + ("" if one.store_exists else " (gone)"),
+                line(one.problem) if one.problem else "of " + line(one.store) + ("" if one.store_exists else " (gone)"),
             ]
             for one in files
         ]

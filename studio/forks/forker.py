@@ -20,7 +20,8 @@ from studio.forks import copy, goto, needs, patch, rows, shape, subgraph, verify
 from studio.forks.copy import Draft
 from studio.forks.plan import Built, Finished, Level, Plan, build
 from studio.forks.rows import NewWrite
-from studio.forks.scratch import Scratch, record_origin, write_transaction
+from studio.forks.scratch import Scratch, record_origin
+from studio.forks.writing import write_transaction
 from studio.history.namespaces import ns_node, ns_task_id
 from studio.model import Address, Checkpoint, ForkPreview, ForkRequest, ForkResult, RawCheckpoint, State, Task, Value, WriteRow
 from studio.stores import open_store

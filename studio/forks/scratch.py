@@ -15,27 +15,27 @@ import re
 import sqlite3
 import stat
 import tempfile
-import time
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Callable
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
-from studio.errors import PatchError, RefError, StudioError
+from studio.errors import OpenError, PatchError, StudioError
 from studio.forks import rows
+from studio.forks.writing import use_wal, write_transaction
 from studio.model import Address
-from studio.stores.sqlite_file import SqliteFile, turn
+from studio.stores.rows import lenient, text_of
+from studio.stores.sqlite_file import SqliteFile
 
 if TYPE_CHECKING:
     from studio.stores.base import Store
+
+T = TypeVar("T")
 
 ENV = "STUDIO_DATA_DIR"
 """Environment variable: keep scratch files and notes in this folder instead of the user's data folder."""
 SUFFIX = ".scratch.sqlite"
 NOTES_SUFFIX = ".notes.sqlite"
-BUSY_SECONDS = 10.0
-"""How long a write waits for another program to finish its own."""
 
 _ORIGINS = """CREATE TABLE IF NOT EXISTS studio_origins (
     thread_id TEXT NOT NULL, checkpoint_ns TEXT NOT NULL, checkpoint_id TEXT NOT NULL,
@@ -43,6 +43,9 @@ _ORIGINS = """CREATE TABLE IF NOT EXISTS studio_origins (
     origin_sha256 TEXT NOT NULL, created_at TEXT NOT NULL, PRIMARY KEY (thread_id, checkpoint_ns, checkpoint_id)
 )"""
 _READY = frozenset({"checkpoints", "writes", "studio_scratch", "studio_origins"})
+_MARKS = frozenset({"format", "store", "created_at"})
+_NOT_YET = ("empty", "missing")
+"""Slugs of a file that another process is just making, or has just removed."""
 _META = "CREATE TABLE IF NOT EXISTS studio_scratch (key TEXT PRIMARY KEY, value TEXT NOT NULL)"
 
 
@@ -55,10 +58,15 @@ def default_folder() -> Path:
     return Path(platformdirs.user_data_dir("checkpoint-studio", appauthor=False))
 
 
-def _temporary_folder() -> Path:
-    """A folder of ours below the system's temporary one: the same for each process of this user, fresh when that is not ours."""
+def temporary_folder() -> Path:
+    """Where scratch files are kept when the user's data folder cannot be written; not necessarily there yet."""
     owner = os.getuid() if hasattr(os, "getuid") else "user"
-    folder = Path(tempfile.gettempdir()) / f"checkpoint-studio-{owner}"
+    return Path(tempfile.gettempdir()) / f"checkpoint-studio-{owner}"
+
+
+def _made_temporary_folder() -> Path:
+    """The same for each process of this user, fresh when that is not ours."""
+    folder = temporary_folder()
     with contextlib.suppress(OSError):
         folder.mkdir(mode=0o700)
     if _is_private(folder):
@@ -95,78 +103,39 @@ def _key(location: str) -> str:
 
 
 def is_scratch_file(path: str | os.PathLike[str]) -> bool:
-    """True for a file that carries our own tables: it may be written to. Looks without a trace, whatever the file is."""
+    """True for a file that the studio made: it may be written to. Looks without a trace, whatever the file is."""
     if not os.path.isfile(path):
         return False
     try:
-        file = SqliteFile(os.fspath(path))
-        with contextlib.closing(file):
-            return file.look(_has_our_table)
+        return look(os.fspath(path), _is_ours)
     except (OSError, sqlite3.Error, StudioError):
         return False
 
 
-def _has_our_table(connection: sqlite3.Connection) -> bool:
-    return connection.execute("SELECT 1 FROM sqlite_master WHERE name = 'studio_scratch'").fetchone() is not None
+def look(path: str, read: Callable[[sqlite3.Connection], T]) -> T:
+    """One look at a file of ours, without a trace; see `SqliteFile.look` for what it raises."""
+
+    def leniently(connection: sqlite3.Connection) -> T:
+        connection.text_factory = lenient
+        return read(connection)
+
+    with contextlib.closing(SqliteFile(path)) as file:
+        return file.look(leniently)
 
 
-def _connect(path: str, mode: str, timeout: float | None = None) -> sqlite3.Connection:
-    uri = Path(path).absolute().as_uri() + f"?mode={mode}"
-    patience = BUSY_SECONDS if timeout is None else timeout
-    return sqlite3.connect(uri, uri=True, timeout=patience, isolation_level=None, check_same_thread=False)
+def tables_in(connection: sqlite3.Connection) -> frozenset[str]:
+    return frozenset(row[0] for row in connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'"))
 
 
-@contextlib.contextmanager
-def write_transaction(path: str, timeout: float | None = None) -> Iterator[sqlite3.Connection]:
-    """A connection inside BEGIN IMMEDIATE on an existing file: all that is done in it is stored, or nothing.
-
-    PatchError when another writer holds the file, or when the file cannot be written.
-    """
-    with turn(path):  # no look of this process may be under way: its close would drop our locks
-        try:
-            connection = _connect(path, "rw", timeout)
-        except sqlite3.Error as error:
-            raise _cannot_write(path, error) from error
-        try:
-            connection.execute("BEGIN IMMEDIATE")
-            yield connection
-            connection.execute("COMMIT")
-        except BaseException as error:
-            with contextlib.suppress(sqlite3.Error):
-                connection.execute("ROLLBACK")
-            if isinstance(error, sqlite3.Error):
-                raise _cannot_write(path, error) from error
-            raise
-        finally:
-            connection.close()
+def meta_in(connection: sqlite3.Connection) -> dict[str, str]:
+    """What `Scratch.ensure` noted in a file that it made; empty for any other, whatever its tables are called."""
+    columns = {row[1] for row in connection.execute("PRAGMA table_info(studio_scratch)")}
+    found = dict(connection.execute("SELECT key, value FROM studio_scratch")) if columns == {"key", "value"} else {}
+    return found if found.keys() >= _MARKS else {}
 
 
-def _cannot_write(path: str, error: sqlite3.Error) -> PatchError:
-    text = str(error)
-    if "locked" in text or "busy" in text:
-        return PatchError(
-            f"{path} is locked: another program is writing to it. Nothing was stored.",
-            "Wait until that program is done, or fork into the scratch file instead.",
-            "locked",
-        )
-    if "readonly" in text or "unable to open" in text:
-        return PatchError(
-            f"{path} cannot be written ({text}). Nothing was stored.",
-            "Fork into a scratch file (--scratch FILE) in a folder where you may write.",
-            "read-only",
-        )
-    return PatchError(f"{path}: {text}. Nothing was stored.", "", "cannot-write")
-
-
-def _use_wal(connection: sqlite3.Connection) -> None:
-    """Switch to WAL; SQLite does not wait by itself when another process does the same at this moment."""
-    for pause in (0.01, 0.05, 0.2, 0.5, 1.0):
-        try:
-            connection.execute("PRAGMA journal_mode = WAL")
-            return
-        except sqlite3.OperationalError:
-            time.sleep(pause)
-    connection.execute("PRAGMA journal_mode = WAL")
+def _is_ours(connection: sqlite3.Connection) -> bool:
+    return bool(meta_in(connection))
 
 
 class Scratch:
@@ -178,10 +147,11 @@ class Scratch:
         """True when it lies in a temporary folder because the user's data folder cannot be written."""
         self.is_store = path is None and is_scratch_file(self.store_location)
         """True when the opened location is itself a scratch file: forks go right into it."""
+        self._origins: dict[str, tuple[object, dict[Address, tuple[Address, str]]]] = {}
         self.folder = default_folder()
         self.given = path is not None
         if not self.given and not _can_hold_files(self.folder):
-            self.folder, self.temporary = _temporary_folder(), True
+            self.folder, self.temporary = _made_temporary_folder(), True
         if path is not None:
             self.path = os.path.abspath(os.path.expanduser(path))
         elif self.is_store:
@@ -208,42 +178,35 @@ class Scratch:
         try:
             with contextlib.suppress(FileExistsError):
                 os.close(os.open(self.path, os.O_CREAT | os.O_EXCL | os.O_RDWR, 0o600))
-            connection = _connect(self.path, "rw")
-        except (OSError, sqlite3.Error) as error:
+        except OSError as error:
             raise self._refusal(f"cannot be made: {error}") from error
+        if not os.path.isfile(self.path):
+            raise self._refusal("is not a regular file")
         checkpoints_sql, writes_sql = create_texts(base_store)
-        try:
-            with contextlib.closing(connection):
-                _use_wal(connection)
-                connection.execute("BEGIN IMMEDIATE")
-                connection.execute(rows.create_as(checkpoints_sql, "checkpoints"))
-                connection.execute(rows.create_as(writes_sql, "writes"))
-                connection.execute(_META)
-                connection.execute(_ORIGINS)
-                connection.executemany(
-                    "INSERT OR IGNORE INTO studio_scratch VALUES (?, ?)",
-                    [("format", "1"), ("store", self.store_location), ("created_at", _now())],
-                )
-                connection.execute("COMMIT")
-        except sqlite3.Error as error:
-            raise self._refusal(f"cannot be used: {error}") from error
+        use_wal(self.path)
+        with write_transaction(self.path) as connection:
+            connection.execute(rows.create_as(checkpoints_sql, "checkpoints"))
+            connection.execute(rows.create_as(writes_sql, "writes"))
+            connection.execute(_META)
+            connection.execute(_ORIGINS)
+            connection.executemany(
+                "INSERT OR IGNORE INTO studio_scratch VALUES (?, ?)",
+                [("format", "1"), ("store", self.store_location), ("created_at", _now())],
+            )
 
     def _refuse_foreign(self) -> frozenset[str]:
-        """The tables in the file; PatchError when it is a database of somebody else."""
-        names = self._tables()
-        if names and "studio_scratch" not in names:
-            raise self._refusal("is another database, not a scratch file of the studio")
-        return names
-
-    def _tables(self) -> frozenset[str]:
-        """Names of the tables in the file that is there."""
+        """The tables in the file that is there; PatchError when it is a database of somebody else."""
         try:
-            with contextlib.closing(_connect(self.path, "ro")) as connection:
-                return frozenset(row[0] for row in connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'"))
-        except sqlite3.OperationalError:
-            return frozenset()  # locked while another process makes it
+            names, ours = look(self.path, lambda connection: (tables_in(connection), _is_ours(connection)))
+        except OpenError as error:
+            if error.slug in _NOT_YET:
+                return frozenset()
+            raise self._refusal(f"cannot be used: {error.message}") from error
         except sqlite3.DatabaseError as error:
             raise self._refusal(f"is not a scratch file: {error}") from error
+        if names and not ours:
+            raise self._refusal("is another database, not a scratch file of the studio")
+        return names
 
     def _refusal(self, reason: str) -> PatchError:
         return PatchError(f"{self.path} {reason}.", "Choose another place with --scratch FILE.", "no-scratch")
@@ -261,16 +224,30 @@ class Scratch:
         except OSError as error:
             raise self._refusal(f"needs a folder that cannot be made: {error}") from error
 
-    def record_origin(self, new: Address, origin: Address, sha256: str) -> None:
-        """Keep that `new` was forked from `origin`, whose blob has that hash. The file must exist."""
-        with write_transaction(self.path) as connection:
-            record_origin(connection, new, origin, sha256)
-
     def origins(self) -> dict[Address, tuple[Address, str]]:
-        """Fork -> (origin, sha256 of the origin's blob), of forks in the scratch file and of those in the user's own file."""
-        found = _read_origins(self.notes_path)
-        found.update(_read_origins(self.path))
-        return found
+        """Fork -> (origin, sha256 of the origin's blob), of forks in the scratch file and of those in the user's own file.
+
+        OpenError when one of the two files is damaged: what it said about forks is not known then.
+        """
+        return {**self._origins_in(self.notes_path), **self._origins_in(self.path)}
+
+    def _origins_in(self, path: str) -> dict[Address, tuple[Address, str]]:
+        """Read again only when the file has changed: it is asked for at each look at the store."""
+        if not os.path.isfile(path):
+            return {}
+        try:
+            with contextlib.closing(SqliteFile(path)) as file:
+                token = file.token()
+                held = self._origins.get(path)
+                if held is None or held[0] != token:
+                    held = self._origins[path] = (token, file.look(_read_origins))
+                return held[1]
+        except OpenError as error:
+            if error.slug in _NOT_YET:
+                return {}
+            raise _damaged(path, error.message, error.slug) from error
+        except sqlite3.DatabaseError as error:
+            raise _damaged(path, f"{path} is damaged: {error}.", "damaged") from error
 
 
 def record_origin(connection: sqlite3.Connection, new: Address, origin: Address, sha256: str) -> None:
@@ -285,20 +262,21 @@ def record_origin(connection: sqlite3.Connection, new: Address, origin: Address,
     )  # fmt: skip
 
 
-def _read_origins(path: str) -> dict[Address, tuple[Address, str]]:
-    if not os.path.isfile(path):
+def _read_origins(connection: sqlite3.Connection) -> dict[Address, tuple[Address, str]]:
+    connection.text_factory = lenient
+    if "studio_origins" not in tables_in(connection):
         return {}
-    try:
-        with contextlib.closing(_connect(path, "ro")) as connection:
-            return {
-                Address(*row[:3]): (Address(*row[3:6]), row[6])
-                for row in connection.execute(
-                    "SELECT thread_id, checkpoint_ns, checkpoint_id, origin_thread_id, origin_checkpoint_ns,"
-                    " origin_checkpoint_id, origin_sha256 FROM studio_origins"
-                )
-            }
-    except sqlite3.Error:
-        return {}
+    found = connection.execute(
+        "SELECT thread_id, checkpoint_ns, checkpoint_id, origin_thread_id, origin_checkpoint_ns, origin_checkpoint_id,"
+        " origin_sha256 FROM studio_origins"
+    )
+    texts = ([text_of(value) for value in row] for row in found)
+    return {Address(*row[:3]): (Address(*row[3:6]), row[6]) for row in texts}
+
+
+def _damaged(path: str, message: str, slug: str) -> OpenError:
+    what = "the history of runs" if path.endswith(NOTES_SUFFIX) else "forks"
+    return OpenError(message, f"It holds {what} that the studio keeps; move it to another folder to go on without them.", slug)
 
 
 def create_texts(store: Store) -> tuple[str, str]:
@@ -316,66 +294,3 @@ def create_texts(store: Store) -> tuple[str, str]:
 
 def _now() -> str:
     return datetime.now(UTC).isoformat(timespec="seconds")
-
-
-@dataclass(frozen=True, slots=True)
-class ScratchFile:
-    """One line of `studio scratch ls`."""
-
-    path: str
-    store: str
-    """Real path of the store whose forks it holds."""
-    store_exists: bool
-    forks: int
-    size_bytes: int
-    created_at: str | None
-
-
-def list_files(folder: Path | None = None) -> list[ScratchFile]:
-    """All scratch files in the user's data folder (and in the temporary one, when that is used), by name."""
-    folders = [folder] if folder else [default_folder(), Path(tempfile.gettempdir()) / f"checkpoint-studio-{_owner()}"]
-    found = []
-    for place in folders:
-        if place.is_dir():
-            found += [entry for path in sorted(place.glob("*" + SUFFIX)) if (entry := describe(str(path)))]
-    return found
-
-
-def _owner() -> object:
-    return os.getuid() if hasattr(os, "getuid") else "user"
-
-
-def describe(path: str) -> ScratchFile | None:
-    """What a scratch file holds; None for a file that is none."""
-    if not is_scratch_file(path):
-        return None
-    try:
-        with contextlib.closing(_connect(path, "ro")) as connection:
-            meta = dict(connection.execute("SELECT key, value FROM studio_scratch"))
-            forks = connection.execute("SELECT count(*) FROM studio_origins").fetchone()[0]
-    except sqlite3.Error:
-        return None
-    store = str(meta.get("store", ""))
-    size = sum(os.path.getsize(path + end) for end in ("", "-wal") if os.path.exists(path + end))
-    return ScratchFile(path, store, bool(store) and os.path.exists(store), int(forks), size, meta.get("created_at"))
-
-
-def remove(path_or_store: str, *, notes: bool = False) -> list[str]:
-    """Delete a scratch file, named by its own path or by its store's; with `notes` also marks, notes and run history.
-
-    Returns what was deleted. RefError when there is none; PatchError while another program writes to it.
-    """
-    path = path_or_store if is_scratch_file(path_or_store) else Scratch(path_or_store).path
-    if not is_scratch_file(path):
-        raise RefError(f"There is no scratch file for {path_or_store}.", "`studio scratch ls` lists them.")
-    with write_transaction(path, timeout=1.0):
-        pass  # refuses while a run or another studio is in the middle of a write
-    gone = []
-    wanted = [path + end for end in ("", "-wal", "-shm", "-journal")]
-    if notes and path.endswith(SUFFIX):
-        wanted += [path.removesuffix(SUFFIX) + NOTES_SUFFIX + end for end in ("", "-wal", "-shm")]
-    for name in wanted:
-        if os.path.lexists(name):
-            os.unlink(name)
-            gone.append(name)
-    return gone

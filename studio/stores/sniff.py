@@ -12,6 +12,8 @@ from studio.errors import OpenError
 MAGIC = b"SQLite format 3\x00"
 JOURNAL_MAGIC = b"\xd9\xd5\x05\xf9\x20\xa1\x63\xd7"
 
+SIDES = ("-wal", "-shm", "-journal")
+
 ELSEWHERE = "Look for another copy of it."
 
 KNOWN = (
@@ -57,7 +59,7 @@ def read_header(path: str, shown: str = "") -> Header:
     try:
         status = os.stat(path)
     except (FileNotFoundError, NotADirectoryError):
-        beside = [suffix for suffix in ("-wal", "-shm", "-journal") if os.path.exists(path + suffix)]
+        beside = [suffix for suffix in SIDES if os.path.exists(path + suffix)]
         if beside:
             raise OpenError(
                 f"There is no file {shown}, only its {' and '.join(beside)}.",
@@ -89,7 +91,7 @@ def read_header(path: str, shown: str = "") -> Header:
                 f"{shown} {what}; its content was lost (a full disk or an interrupted copy).", ELSEWHERE, "zero-filled"
             )
         hint = "Name a database that LangGraph's SqliteSaver has written."
-        if path.endswith(("-wal", "-shm", "-journal")):
+        if path.endswith(SIDES):
             hint = f"Name the database beside it: {shown.rsplit('-', 1)[0]}"
         raise OpenError(f"{shown} is not a SQLite database: it looks like {guess(head)}.", hint, "not-a-database")
     if len(head) < 100:
@@ -98,6 +100,24 @@ def read_header(path: str, shown: str = "") -> Header:
     page_size = 65536 if page_size == 1 else page_size
     says = head[24:28] == head[92:96]  # only then is the page count valid
     return Header(page_size, head[18] == 2 or head[19] == 2, int.from_bytes(head[28:32], "big") if says else 0, size)
+
+
+def odd_side_files(path: str) -> list[str]:
+    """Which of the suffixes `SIDES` belong to something that is no file: a folder, a pipe. SQLite would hang at some of them."""
+    found = []
+    for suffix in SIDES:
+        try:
+            if not stat.S_ISREG(os.stat(path + suffix).st_mode):
+                found.append(suffix)
+        except OSError:
+            continue
+    return found
+
+
+def refuse_odd_side_files(path: str) -> None:
+    """Raises OpenError when something that is no file lies where SQLite would open a side file of this database."""
+    for suffix in odd_side_files(path):
+        raise OpenError(f"{path}{suffix} is not a regular file.", "Move it away.", "odd-side-file")
 
 
 def is_database(path: str) -> bool:

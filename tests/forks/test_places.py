@@ -16,14 +16,17 @@ from pathlib import Path
 
 import pytest
 
-from studio.errors import PatchError, RefError
+from studio import scratch_files
+from studio.errors import OpenError, PatchError, RefError
 from studio.forks import scratch as places
+from studio.forks import writing
 from studio.forks.scratch import Scratch
 from studio.model import Address, WriteRow
 from studio.notes import Notes
 from tests.factories import config, folder_snapshot, saver_at
 from tests.forks import graphs
 from tests.forks.helpers import change, rows, studio_on
+from tests.stores.writers import writer
 
 ROOT = Path(__file__).parents[2]
 
@@ -117,19 +120,110 @@ def test_scratch_files_are_listed_and_removed(order: Path) -> None:
         studio.fork(studio.before("b"))
         studio.fork(studio.before("c"))
         path = studio.scratch.path
-    (found,) = places.list_files()
+    (found,) = scratch_files.list_files()
     assert (found.path, found.store, found.forks, found.store_exists) == (path, str(order), 2, True)
     assert found.size_bytes >= os.path.getsize(path)
-    assert path in places.remove(str(order))
-    assert not os.path.exists(path) and places.list_files() == [] and order.exists()
+    assert path in scratch_files.remove(str(order))
+    assert not os.path.exists(path) and scratch_files.list_files() == [] and order.exists()
     with pytest.raises(RefError):
-        places.remove(str(order))
+        scratch_files.remove(str(order))
 
 
 def test_a_file_of_the_user_is_never_removed_as_a_scratch_file(order: Path) -> None:
     with pytest.raises(RefError):
-        places.remove(str(order))
+        scratch_files.remove(str(order))
     assert order.exists()
+
+
+def made_by_us(order: Path, scratch: str | None = None) -> Path:
+    with studio_on(order, scratch) as studio:
+        return Path(studio.fork(studio.before("b")).stored_in)
+
+
+def test_looking_at_a_scratch_file_leaves_nothing_beside_it(order: Path, tmp_path: Path) -> None:
+    ours, given = made_by_us(order), made_by_us(order, str(order.parent / "forks.sqlite"))
+    for path in (ours, given):
+        before = folder_snapshot(path.parent)
+        with studio_on(order, str(path)) as studio:
+            assert len(studio.scratch.origins()) == 1
+        assert Scratch(str(path)).is_store
+        scratch_files.list_files()
+        assert folder_snapshot(path.parent) == before
+
+
+@pytest.mark.parametrize("which", ["scratch", "notes"])
+@pytest.mark.parametrize("part", ["header", "pages"])
+def test_a_damaged_file_of_ours_is_an_error_and_not_an_empty_one(order: Path, which: str, part: str) -> None:
+    with studio_on(order) as studio:
+        studio.fork(studio.before("b"))
+        studio.fork(studio.before("b"), in_place=True)
+        scratch = studio.scratch
+    path = Path(scratch.path if which == "scratch" else scratch.notes_path)
+    data = path.read_bytes()
+    path.write_bytes(b"x" * 4096 + data[4096:] if part == "header" else data[:4096] + b"\xff" * (len(data) - 4096))
+    with pytest.raises(OpenError) as refused:
+        Scratch(str(order)).origins()
+    assert str(path) in refused.value.message and "move it" in refused.value.hint
+
+
+def test_a_damaged_scratch_file_is_listed_and_can_be_removed(order: Path) -> None:
+    path = made_by_us(order)
+    path.write_bytes(b"x" * 9000)
+    (found,) = scratch_files.list_files()
+    assert (found.path, found.forks) == (str(path), None) and "not a SQLite database" in (found.problem or "")
+    assert scratch_files.remove(str(path)) == [str(path)]
+
+
+def test_a_database_with_tables_named_like_ours_is_neither_written_nor_removed(order: Path, tmp_path: Path) -> None:
+    change(order, "CREATE TABLE studio_scratch (key TEXT, value TEXT)")
+    change(order, "INSERT INTO studio_scratch VALUES ('format', '1')")
+    before = order.read_bytes()
+    with pytest.raises(RefError):
+        scratch_files.remove(str(order))
+    assert not Scratch(str(order)).is_store
+    with pytest.raises(PatchError, match="another database"):
+        Scratch(str(tmp_path / "x.sqlite"), str(order))
+    assert order.read_bytes() == before
+
+
+def test_a_scratch_file_that_became_a_users_own_is_not_removed(order: Path, tmp_path: Path) -> None:
+    path = made_by_us(order, str(tmp_path / "mine.sqlite"))
+    change(path, "CREATE TABLE customers (name)")
+    with pytest.raises(PatchError, match="customers"):
+        scratch_files.remove(str(path))
+    change(path, "DROP TABLE customers")
+    assert scratch_files.remove(str(path)) == [str(path)]
+
+
+def test_a_pipe_in_the_place_of_a_scratch_file_is_refused(order: Path, tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe.sqlite")
+    with studio_on(order, str(tmp_path / "pipe.sqlite")) as studio, pytest.raises(PatchError, match="not a regular file"):
+        studio.fork(studio.before("b"))
+
+
+def test_a_locked_scratch_file_holds_up_no_reading(order: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(writing, "BUSY_SECONDS", 1.0)
+    path = made_by_us(order)
+    refusals: list[PatchError] = []
+
+    def fork() -> None:
+        with pytest.raises(PatchError) as refused:
+            made_by_us(order)
+        refusals.append(refused.value)
+
+    with writer(path) as other:
+        other("BEGIN IMMEDIATE")
+        waiting = threading.Thread(target=fork)
+        waiting.start()
+        looks = 0
+        while waiting.is_alive():
+            begun = time.monotonic()
+            with studio_on(order) as studio:
+                assert studio.points()
+            assert time.monotonic() - begun < 0.8
+            looks += 1
+    assert looks > 2
+    assert (refusals[0].slug, "stayed locked for 1 seconds" in refusals[0].message) == ("locked", True)
 
 
 # ---- in place
@@ -153,7 +247,7 @@ def test_a_fork_in_place_only_adds_a_row(order: Path) -> None:
 
 
 def test_a_locked_file_says_so_and_nothing_is_stored(order: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(places, "BUSY_SECONDS", 0.05)
+    monkeypatch.setattr(writing, "BUSY_SECONDS", 0.05)
     before = len(rows(order, "SELECT 1 FROM checkpoints"))
     with closing(sqlite3.connect(order, isolation_level=None)) as writer, studio_on(order) as studio:
         origin = studio.before("b")
@@ -179,12 +273,12 @@ def test_a_checkpoint_that_changed_since_it_was_read_is_not_forked_in_place(orde
 
 
 def test_a_file_that_cannot_be_written_is_forked_into_the_scratch_file_only(order: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    real = places._connect
+    real = writing._connect
 
-    def connect(path: str, mode: str, timeout: float | None = None) -> sqlite3.Connection:
-        return real(path, "ro" if path == str(order) else mode, timeout)  # what a read-only file system does
+    def connect(path: str) -> sqlite3.Connection:  # what a read-only file system does
+        return sqlite3.connect(f"file:{path}?mode=ro", uri=True, isolation_level=None) if path == str(order) else real(path)
 
-    monkeypatch.setattr(places, "_connect", connect)
+    monkeypatch.setattr(writing, "_connect", connect)
     with studio_on(order) as studio:
         with pytest.raises(PatchError, match="cannot be written") as refused:
             studio.fork(studio.before("b"), in_place=True)

@@ -1,0 +1,95 @@
+"""Write transactions on a scratch file, or on a user's own file when that was asked for: everything is stored, or nothing."""
+
+from __future__ import annotations
+
+import contextlib
+import sqlite3
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+from studio.errors import OpenError, PatchError
+from studio.stores.sniff import refuse_odd_side_files
+from studio.stores.sqlite_file import turn
+
+BUSY_SECONDS = 10.0
+"""How long a write waits for another program to finish its own."""
+PAUSE_SECONDS = 0.03
+"""Between two tries; this process can read meanwhile."""
+COMMIT_SECONDS = 2.0
+"""How long a finished transaction waits for readers of a file without a write-ahead log."""
+
+
+@contextlib.contextmanager
+def write_transaction(path: str, timeout: float | None = None) -> Iterator[sqlite3.Connection]:
+    """A connection inside BEGIN IMMEDIATE on an existing file: all that is done in it is stored, or nothing.
+
+    PatchError when another writer holds the file, or when the file cannot be written.
+    """
+    with contextlib.ExitStack() as held:
+        connection = _when_free(held, path, "BEGIN IMMEDIATE", timeout)
+        try:
+            yield connection
+            connection.execute("COMMIT")
+        except BaseException as error:
+            with contextlib.suppress(sqlite3.Error):
+                connection.execute("ROLLBACK")
+            if isinstance(error, sqlite3.Error):
+                raise _cannot_write(path, error) from error
+            raise
+
+
+def use_wal(path: str) -> None:
+    """Switch a file to a write-ahead log; SQLite does not wait by itself when another process does the same at this moment."""
+    with contextlib.ExitStack() as held:
+        _when_free(held, path, "PRAGMA journal_mode = WAL")
+
+
+def _when_free(held: contextlib.ExitStack, path: str, statement: str, timeout: float | None = None) -> sqlite3.Connection:
+    """A connection on which `statement` was done, closed by `held`, with this process' turn: no look of ours may be under way,
+    since its close would drop our locks. The turn is given back while another program has the file."""
+    patience = BUSY_SECONDS if timeout is None else timeout
+    until = time.monotonic() + patience
+    while True:
+        with contextlib.ExitStack() as attempt:
+            attempt.enter_context(turn(path))
+            try:
+                refuse_odd_side_files(path)
+                connection = attempt.enter_context(contextlib.closing(_connect(path)))
+                connection.execute(statement)
+                connection.execute(f"PRAGMA busy_timeout = {int(COMMIT_SECONDS * 1000)}")
+            except OpenError as error:
+                raise PatchError(f"{error.message} Nothing was stored.", error.hint, "cannot-write") from error
+            except sqlite3.Error as error:
+                if not _is_locked(error) or time.monotonic() >= until:
+                    raise _cannot_write(path, error, patience) from error
+            else:
+                held.enter_context(attempt.pop_all())
+                return connection
+        time.sleep(PAUSE_SECONDS)
+
+
+def _connect(path: str) -> sqlite3.Connection:
+    uri = Path(path).absolute().as_uri() + "?mode=rw"
+    return sqlite3.connect(uri, uri=True, timeout=0, isolation_level=None, check_same_thread=False)
+
+
+def _is_locked(error: sqlite3.Error) -> bool:
+    return "locked" in str(error) or "busy" in str(error)
+
+
+def _cannot_write(path: str, error: sqlite3.Error, waited: float = COMMIT_SECONDS) -> PatchError:
+    text = str(error)
+    if _is_locked(error):
+        return PatchError(
+            f"{path} stayed locked for {waited:g} seconds: another program is writing to it. Nothing was stored.",
+            "Wait until that program is done, or fork into another file with --scratch FILE.",
+            "locked",
+        )
+    if "readonly" in text or "unable to open" in text:
+        return PatchError(
+            f"{path} cannot be written ({text}). Nothing was stored.",
+            "Fork into a scratch file (--scratch FILE) in a folder where you may write.",
+            "read-only",
+        )
+    return PatchError(f"{path}: {text}. Nothing was stored.", "", "cannot-write")
