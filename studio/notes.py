@@ -1,7 +1,7 @@
-"""The sidecar: what a person and the studio keep about a store, beside its scratch file and never in the store.
+"""The sidecar: what the studio keeps about a store, beside its scratch file and never in the store.
 
-Marks and notes on checkpoints, the runs with their plan and outcome, and the audit: every write to a user's own store
-with the rows it added. Imported lazily, since it brings sqlite-utils.
+The runs with their plan and outcome, and the audit: every write to a user's own store with the
+rows it added. Imported lazily, since it brings sqlite-utils.
 """
 
 from __future__ import annotations
@@ -20,12 +20,12 @@ import sqlite_utils
 
 from studio.errors import StudioError
 from studio.model import Address
+from studio.stores.sqlite_file import turn
 
+BUSY_SECONDS = 2.0
+"""How long another studio may keep the sidecar; it writes single rows."""
 _KEY = ("thread_id", "checkpoint_ns", "checkpoint_id")
-_HERE = "thread_id = ? AND checkpoint_ns = ? AND checkpoint_id = ?"
 _TABLES: dict[str, tuple[dict[str, type], tuple[str, ...]]] = {
-    "marks": ({**dict.fromkeys(_KEY, str), "mark": str, "created_at": str}, (*_KEY, "mark")),
-    "notes": ({**dict.fromkeys(_KEY, str), "text": str, "updated_at": str}, _KEY),
     "runs": (
         {"id": str, "thread_id": str, "checkpoint_ns": str, "checkpoint_id": str, "plan": str, "status": str, "outcome": str,
          "started_at": str, "ended_at": str},
@@ -41,13 +41,6 @@ _TABLES: dict[str, tuple[dict[str, type], tuple[str, ...]]] = {
         _KEY,
     ),
 }  # fmt: skip
-
-
-@dataclass(frozen=True, slots=True)
-class Note:
-    address: Address
-    text: str
-    updated_at: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,36 +76,6 @@ class Notes:
 
     def __init__(self, path: str) -> None:
         self.path = path
-
-    # ---- marks and notes
-
-    def mark(self, address: Address, mark: str) -> None:
-        with self._open() as db:
-            db.table("marks").insert({**_row(address), "mark": mark, "created_at": _now()}, replace=True)
-
-    def unmark(self, address: Address, mark: str) -> None:
-        with self._open() as db:
-            db.table("marks").delete_where(f"{_HERE} AND mark = ?", [*_row(address).values(), mark])
-
-    def marks(self, thread_id: str) -> dict[Address, tuple[str, ...]]:
-        """Marks of a thread, in the order they were set."""
-        found: dict[Address, tuple[str, ...]] = {}
-        for row in self._read("marks", "thread_id = ?", [thread_id], "created_at, mark"):
-            address = _address(row)
-            found[address] = (*found.get(address, ()), row["mark"])
-        return found
-
-    def write_note(self, address: Address, text: str) -> None:
-        """Keep a note on a checkpoint; an empty text removes it."""
-        with self._open() as db:
-            if text.strip():
-                db.table("notes").insert({**_row(address), "text": text, "updated_at": _now()}, replace=True)
-            else:
-                db.table("notes").delete_where(_HERE, list(_row(address).values()))
-
-    def notes(self, thread_id: str) -> dict[Address, Note]:
-        rows = self._read("notes", "thread_id = ?", [thread_id], "updated_at")
-        return {_address(row): Note(_address(row), row["text"], row["updated_at"]) for row in rows}
 
     # ---- runs
 
@@ -181,8 +144,7 @@ class Notes:
             Path(self.path).parent.mkdir(mode=0o700, parents=True, exist_ok=True)
             with contextlib.suppress(FileExistsError):
                 os.close(os.open(self.path, os.O_CREAT | os.O_EXCL | os.O_RDWR, 0o600))
-            connection = sqlite3.connect(self.path, timeout=10.0)
-            with contextlib.closing(connection):
+            with turn(self.path), contextlib.closing(sqlite3.connect(self.path, timeout=BUSY_SECONDS)) as connection:
                 db = sqlite_utils.Database(connection)
                 for name, (columns, key) in _TABLES.items():
                     db.table(name).create(columns, pk=key if len(key) > 1 else key[0], if_not_exists=True)

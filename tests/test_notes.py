@@ -23,32 +23,14 @@ def notes(tmp_path: Path) -> Notes:
 
 
 def test_reading_makes_no_file(notes: Notes) -> None:
-    assert (notes.marks("t"), notes.notes("t"), notes.runs(), notes.audit()) == ({}, {}, [], [])
+    assert (notes.runs(), notes.audit()) == ([], [])
     assert not Path(notes.path).parent.exists()
 
 
 def test_the_sidecar_is_private(notes: Notes) -> None:
-    notes.mark(HERE, "star")
+    notes.begin_run("r", HERE, {})
     assert stat.S_IMODE(Path(notes.path).stat().st_mode) == 0o600
     assert stat.S_IMODE(Path(notes.path).parent.stat().st_mode) == 0o700
-
-
-def test_marks_are_set_once_and_taken_away(notes: Notes) -> None:
-    for mark in ("good", "good", "start"):
-        notes.mark(HERE, mark)
-    notes.mark(THERE, "bad")
-    notes.mark(Address("other", "", "1f0"), "elsewhere")
-    assert {address: sorted(marks) for address, marks in notes.marks("t").items()} == {HERE: ["good", "start"], THERE: ["bad"]}
-    notes.unmark(HERE, "good")
-    assert notes.marks("t")[HERE] == ("start",)
-
-
-def test_a_note_is_replaced_and_an_empty_one_removes_it(notes: Notes) -> None:
-    notes.write_note(HERE, "first")
-    notes.write_note(HERE, "why does this refund 4990? \x1b[31m'; DROP TABLE notes")
-    assert notes.notes("t")[HERE].text.startswith("why does")
-    notes.write_note(HERE, "  ")
-    assert notes.notes("t") == {}
 
 
 def test_a_run_is_kept_with_its_plan_and_outcome(notes: Notes) -> None:
@@ -74,7 +56,7 @@ def test_a_write_that_was_cut_off_stays_visible_in_the_audit(notes: Notes) -> No
 def test_a_place_that_cannot_be_written_is_one_clear_error(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     with pytest.raises(StudioError, match="Notes cannot be kept"):
-        Notes(str(tmp_path / "file" / "x.notes.sqlite")).mark(HERE, "m")
+        Notes(str(tmp_path / "file" / "x.notes.sqlite")).begin_run("r", HERE, {})
 
 
 def test_forking_does_not_load_the_library_of_the_sidecar() -> None:

@@ -250,7 +250,7 @@ def _demo(parser: Any) -> None:
 def _scratch(parser: Any) -> None:
     parser.add_argument("act", choices=("ls", "path", "rm"), help="list them, print where a file's forks go, delete one")
     parser.add_argument("location", metavar="LOCATION", nargs="?", help="the opened file, or the scratch file itself")
-    parser.add_argument("--notes", action="store_true", help="rm: marks, notes and the history of runs too")
+    parser.add_argument("--notes", action="store_true", help="rm: the history of runs too")
     parser.add_argument("--yes", action="store_true", help="do not ask")
 
 
