@@ -32,7 +32,7 @@ class PrivateCopy:
 
     def __init__(self, source: str) -> None:
         _sweep()
-        parts = [source + suffix for suffix in ("", "-wal", "-journal") if os.path.exists(source + suffix)]
+        parts = [source + suffix for suffix in ("", "-wal", "-journal") if os.path.isfile(source + suffix)]
         size = sum(os.path.getsize(part) for part in parts)
         base = tempfile.gettempdir()
         free = shutil.disk_usage(base).free

@@ -9,6 +9,7 @@ depends on what lies beside the file at that moment:
                                          writer's own locks, the `-shm` is not written.
     `-wal` at rest                       the lock-free VFS in exclusive mode, which has its index in memory and needs no `-shm`.
     hot `-journal`                       a private copy, in which SQLite may roll back.
+    a folder or pipe of such a name      a copy without it, or `immutable=1`: SQLite would open it, and hang at a pipe.
     shorter than its header says         `immutable=1` with the page count check off; the missing pages are missing rows.
 
 Two things decide the details. SQLite deletes a `-wal` without a commit when a lock-free connection closes, so that VFS is only
@@ -32,7 +33,7 @@ from urllib.parse import quote
 from studio.errors import OpenError
 from studio.model import Problem
 from studio.stores.private_copy import PrivateCopy
-from studio.stores.sniff import JOURNAL_MAGIC, Header, read_header, why
+from studio.stores.sniff import JOURNAL_MAGIC, SIDES, Header, odd_side_files, read_header, why
 from studio.stores.wal import has_commit, is_in_use
 
 T = TypeVar("T")
@@ -142,9 +143,10 @@ class SqliteFile:
         header = self._read_header()
         if self._copy is not None and self._copy[0] == token:
             return self._private(token)
-        if journal is not None and journal[0] > 0 and _starts_with(self.path + "-journal", JOURNAL_MAGIC):
+        odd = self._odd_side_files()  # SQLite would open them, and hang at a pipe: it only gets a copy without them
+        if "-journal" not in odd and journal is not None and journal[0] > 0 and self._is_hot():
             # a running transaction of a living writer can be read past; a journal that was left behind cannot
-            if (attempt < 3 or not same_journal) and not header.wal:
+            if (attempt < 3 or not same_journal) and not header.wal and not odd:
                 return _How("shared", f"{_uri(self.path)}?mode=ro", guarded=True)
             return self._private(
                 token,
@@ -152,15 +154,19 @@ class SqliteFile:
                     "journal-left", self.path + "-journal", "A transaction was cut off; the file is shown as it was before it."
                 ),
             )
-        if wal is not None and wal[0] > 0:
+        if "-wal" not in odd and wal is not None and wal[0] > 0:
             commit = self._has_commit(wal)
+            if odd and commit is not False:
+                return self._private(token)
             if commit is not False and attempt < 4 and is_in_use(self.path + "-shm"):
                 return self._beside_writer(token, attempt)
             if commit and attempt < 4:
                 return _How("alone", f"{_uri(self.path)}?mode=ro&vfs={LOCK_FREE_VFS}", exclusive=True)
             if commit is not False:
                 return self._private(token)
-        if attempt >= 3 and not self._ignore_wal:  # overtaken by a busy writer again and again: take a lock beside its own
+        if (
+            attempt >= 3 and not self._ignore_wal and not odd
+        ):  # overtaken by a busy writer again and again: take a lock beside its own
             if not header.wal:
                 return _How("shared", f"{_uri(self.path)}?mode=ro", guarded=True)
             if wal is not None and is_in_use(self.path + "-shm"):
@@ -230,6 +236,33 @@ class SqliteFile:
             self._copy[1].remove()
             self._copy = None
 
+    def _odd_side_files(self) -> list[str]:
+        found = odd_side_files(self.path)
+        for suffix in SIDES:
+            self._problems.pop("odd" + suffix, None)
+        for suffix in found:
+            self._problems["odd" + suffix] = Problem(
+                "odd-side-file", self.path + suffix, "This is not a regular file; the database is shown without it."
+            )
+        return found
+
+    def _is_hot(self) -> bool:
+        """Whether the journal holds what a transaction has overwritten."""
+        try:
+            with open(self.path + "-journal", "rb") as file:
+                return file.read(len(JOURNAL_MAGIC)) == JOURNAL_MAGIC
+        except FileNotFoundError:
+            return False  # its transaction has just ended: the token has moved, and the look is done again
+        except OSError as error:
+            raise self._unreadable("-journal", error) from error
+
+    def _unreadable(self, suffix: str, error: OSError) -> OpenError:
+        return OpenError(
+            f"{self.location} cannot be shown without its {suffix[1:]}, and {self.path}{suffix} cannot be read: {why(error)}.",
+            "Make that file readable too, or copy both files.",
+            "unreadable",
+        )
+
     def _read_header(self) -> Header:
         stamp = _stamp(self.path)
         if self._header is None or self._header[0] != stamp:
@@ -242,6 +275,8 @@ class SqliteFile:
                 self._commit = (wal, has_commit(self.path + "-wal"))
             except FileNotFoundError:
                 return False  # its writer has just ended and removed it: the token has moved, and the look is done again
+            except OSError as error:
+                raise self._unreadable("-wal", error) from error
         return self._commit[1]
 
 
@@ -273,14 +308,6 @@ def _wait_out_racy(token: Token) -> None:
     age = time.time() - newest / 1e9
     if 0 <= age < RACY_SECONDS:
         time.sleep(RACY_SECONDS - age)
-
-
-def _starts_with(path: str, magic: bytes) -> bool:
-    try:
-        with open(path, "rb") as file:
-            return file.read(len(magic)) == magic
-    except OSError:
-        return False
 
 
 def _uri(path: str) -> str:

@@ -231,6 +231,18 @@ def test_copies_of_a_killed_process_are_swept(tmp_path: Path, shop: Path, monkey
     kept.remove()
 
 
+def _open_to_all(shop: Path) -> None:
+    """Another user must get here, however deep the test's folder lies."""
+    for parent in shop.resolve().parents:
+        if any(part.startswith("pytest-of-") for part in parent.parts):
+            parent.chmod(0o755)
+
+
+def _as_nobody(program: str, shop: Path) -> subprocess.CompletedProcess[str]:
+    become = "import os, studio.stores.sqlite; os.setgid(65534); os.setuid(65534);"
+    return subprocess.run([sys.executable, "-c", become + program, str(shop)], capture_output=True, text=True, check=False)
+
+
 @pytest.mark.skipif(not hasattr(os, "getuid") or os.getuid() != 0, reason="only root can become someone else")
 @pytest.mark.parametrize("log", ["none", "with shm", "without shm"])
 def test_a_read_only_folder_is_no_obstacle(shop: Path, log: str) -> None:
@@ -239,20 +251,57 @@ def test_a_read_only_folder_is_no_obstacle(shop: Path, log: str) -> None:
         left_behind(shop, "PRAGMA journal_mode=wal", "add new 1")
     if log == "without shm":
         os.unlink(f"{shop}-shm")
-    for parent in shop.resolve().parents:  # another user must get here, however deep the test's folder lies
-        if any(part.startswith("pytest-of-") for part in parent.parts):
-            parent.chmod(0o755)
+    _open_to_all(shop)
     for file in shop.parent.iterdir():
         file.chmod(0o444)
     shop.parent.chmod(0o555)
     before = folder_snapshot(shop.parent)
     program = (
-        "import os, sys, studio.stores.sqlite as m; os.setgid(65534); os.setuid(65534); s = m.SqliteStore(sys.argv[1]);"
+        "import sys, studio.stores.sqlite as m; s = m.SqliteStore(sys.argv[1]);"
         "print(sum(len(s.checkpoints(k.thread_id)) for k in s.threads()), [p.kind for p in s.problems()])"
     )
-    done = subprocess.run([sys.executable, "-c", program, str(shop)], capture_output=True, text=True, check=False)
+    done = _as_nobody(program, shop)
     assert done.stdout.strip() == f"{rows} []", done.stderr
     assert folder_snapshot(shop.parent) == before
+
+
+@pytest.mark.parametrize("suffix", ["-wal", "-shm", "-journal"])
+@pytest.mark.parametrize("kind", ["folder", "pipe"])
+@pytest.mark.parametrize("beside", ["nothing", "log", "journal"])
+def test_what_is_no_file_in_the_place_of_a_side_file_is_left_alone(shop: Path, suffix: str, kind: str, beside: str) -> None:
+    rows = alone(shop)
+    if beside == "log":
+        left_behind(shop, "PRAGMA journal_mode=wal", "add new 1")
+    elif beside == "journal":
+        left_behind(shop, "PRAGMA journal_mode=delete", "PRAGMA cache_size=1", "BEGIN IMMEDIATE", "DELETE FROM checkpoints")
+    odd = Path(f"{shop}{suffix}")
+    odd.unlink(missing_ok=True)
+    odd.mkdir() if kind == "folder" else os.mkfifo(odd)
+    before = {one.name: one.stat().st_mtime_ns for one in shop.parent.iterdir()}
+    program = (
+        "import sys, studio.stores.sqlite as m; s = m.SqliteStore(sys.argv[1]);"
+        "print(sum(len(s.checkpoints(k.thread_id)) for k in s.threads()), [p.kind + p.where for p in s.problems()])"
+    )
+    done = subprocess.run([sys.executable, "-c", program, str(shop)], capture_output=True, text=True, check=False, timeout=20)
+    if not (beside == "journal" and suffix == "-journal"):  # then what it held is gone
+        assert done.stdout.split()[0] == str(rows + (beside == "log" and suffix != "-wal")), done.stderr
+    assert f"odd-side-file{odd}'" in done.stdout, done.stderr
+    assert {one.name: one.stat().st_mtime_ns for one in shop.parent.iterdir()} == before
+
+
+@pytest.mark.skipif(not hasattr(os, "getuid") or os.getuid() != 0, reason="only root can become someone else")
+@pytest.mark.parametrize("suffix", ["-wal", "-journal"])
+def test_a_side_file_that_may_not_be_read_is_an_error(shop: Path, suffix: str) -> None:
+    change = "UPDATE checkpoints SET metadata = zeroblob(20000)"
+    if suffix == "-wal":
+        left_behind(shop, "PRAGMA journal_mode=wal", "add new 1")
+    else:
+        left_behind(shop, "PRAGMA journal_mode=delete", "PRAGMA cache_size=1", "BEGIN IMMEDIATE", change)
+    _open_to_all(shop)
+    Path(f"{shop}{suffix}").chmod(0)
+    done = _as_nobody("import sys, studio.stores.sqlite as m; m.SqliteStore(sys.argv[1])", shop)
+    assert done.stderr.splitlines()[-1].startswith("studio.errors.OpenError"), done.stderr
+    assert f"{shop}{suffix} cannot be read: permission denied" in done.stderr
 
 
 def test_the_token_changes_exactly_with_the_file(shop: Path) -> None:
