@@ -39,9 +39,6 @@ class Table:
     index: str | None
     """Quoted name of an index that begins with the thread id and covers the keys; None where there is none."""
 
-    def has(self, column: str) -> bool:
-        return column in self.columns
-
     def or_null(self, column: str) -> str:
         """The column, or NULL where this layout does not have it."""
         return column if column in self.columns else "NULL"
@@ -59,8 +56,6 @@ class Layout:
     schema_version: int
     utf16: str = ""
     """Python's name of the text encoding when the database is in UTF-16, else empty."""
-    others: tuple[str, ...] = ()
-    """Tables that are no part of the checkpoints (a long-term store, an application's own)."""
     problems: tuple[Problem, ...] = field(default=())
 
     @property
@@ -107,7 +102,6 @@ def find_layout(connection: sqlite3.Connection, shown: str) -> Layout:
         _table(connection, writes, tables[writes], key) if writes is not None else None,
         version,
         {"UTF-16le": "utf-16-le", "UTF-16be": "utf-16-be"}.get(encoding, ""),
-        tuple(sorted(set(tables) - {chosen, writes})),
         tuple(problems),
     )
 

@@ -42,8 +42,6 @@ class SqliteStore:
     kind = "sqlite"
     layout: str
     capabilities: frozenset[Capability]
-    other_tables: tuple[str, ...]
-    """Tables of the file that time travel does not rewind."""
 
     def __init__(self, location: str, *, ignore_wal: bool = False) -> None:
         self._file = SqliteFile(location, ignore_wal=ignore_wal)
@@ -197,7 +195,6 @@ class SqliteStore:
             found = self._layout = find_layout(connection, self.location)
             connection.text_factory = str
             self.layout = found.name
-            self.other_tables = found.others
             capabilities = {Capability.LIVE} if found.writes is None else {Capability.LIVE, Capability.WRITES}
             if found.name != "no-namespace":
                 capabilities |= {Capability.NAMESPACES, Capability.RAW_FORK}

@@ -230,11 +230,6 @@ def test_a_file_without_a_table_of_writes_is_read(shop: Path) -> None:
     assert Capability.WRITES not in store.capabilities
 
 
-def test_application_tables_are_named_apart(shop: Path) -> None:
-    change(shop, "CREATE TABLE store (prefix TEXT)", "CREATE TABLE users (id)")
-    assert SqliteStore(str(shop)).other_tables == ("store", "users")
-
-
 @pytest.mark.parametrize("encoding", ["UTF-8", "UTF-16le", "UTF-16be"])
 def test_odd_ids_are_opaque_and_found_again(tmp_path: Path, encoding: str) -> None:
     path = tmp_path / "a.sqlite"

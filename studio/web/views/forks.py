@@ -12,7 +12,6 @@ from studio import tagged
 from studio.errors import StudioError
 from studio.model import ForkPreview, RunPlan, Value
 from studio.render import gate, masking, secrets
-from studio.web.links import Place
 from studio.web.views.values import Shown, Span, shown, text_spans
 
 MOST_PREVIEW = 40
@@ -138,7 +137,6 @@ class ForkBox:
     ways_href: str
     questions: tuple[AnswerRow, ...]
     answer_action: str
-    in_place: bool = False
     large: bool = False
     cancel_href: str = ""
 
@@ -299,7 +297,3 @@ def _plan(plan: RunPlan) -> PlanView:
         effects_seal=seal(plan.side_effects),
         types_seal=seal(use.name for use in plan.types if not use.safe),
     )
-
-
-def large(place: Place) -> str:
-    return place.url("edit")
