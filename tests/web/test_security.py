@@ -36,6 +36,28 @@ def test_a_wrong_token_or_cookie_opens_nothing(shop: Path, token: str) -> None:
         assert client.get("/", headers={"Cookie": "studio-0=wrong; =;;"}).status_code == 401
 
 
+@pytest.mark.parametrize(
+    "others",
+    [
+        '{"a":1}=x',
+        "a[0]=1",
+        "=",
+        "no-value",
+        'open="quoted',
+        "caf\u00e9=\u00fc",
+        "studio-0=of-an-older-server",
+        "a=b=c",
+        "a,b=1",
+        "$Version=1",
+    ],
+)
+def test_cookies_of_other_programs_on_this_machine_never_hide_ours(shop: Path, others: str) -> None:
+    with client_of(shop, token="right") as client:
+        for cookie in (f"{others}; studio-0=right", f"studio-0=right; {others}", f"{others};studio-0=right;{others}"):
+            assert client.get(PAGE, headers={"Cookie": cookie.encode("latin-1")}).status_code == 200, cookie
+        assert client.get(PAGE, headers=[("Cookie", "studio-0=right"), ("Cookie", "a=1")]).status_code == 200
+
+
 def test_the_token_never_redirects_to_another_server(shop: Path) -> None:
     with client_of(shop, token="right") as client:
         answer = client.get("//evil.example/x?token=right", follow_redirects=False)
