@@ -7,8 +7,9 @@ from typing import Annotated
 from fastapi import APIRouter, Depends, Request
 from fastapi.responses import Response
 from starlette.datastructures import FormData
+from starlette.exceptions import HTTPException
 
-from studio.errors import StudioError
+from studio.errors import StudioError, UsageError
 from studio.model import Address, RunRequest
 from studio.render import gate
 from studio.runs import Run
@@ -19,12 +20,21 @@ from studio.web.links import decode, place_of
 from studio.web.planning import Planned, plan, promise, with_graph
 from studio.web.render import Pages
 from studio.web.replies import THEMES, go, html, partial, theme
+from studio.web.security import MAX_BODY
 from studio.web.views import forks, runs
 from studio.web.views.chrome import footer_keys
 
+MOST_FIELDS = 500
+"""Fields of one form; the edits that it may hold need fewer."""
+
 
 async def sent_form(request: Request) -> FormData:
-    return await request.form(max_files=0, max_fields=500)
+    """The fields of a form of any size that the gate lets in. Raises UsageError when it cannot be read."""
+    try:
+        return await request.form(max_files=0, max_fields=MOST_FIELDS, max_part_size=MAX_BODY)
+    except (HTTPException, ValueError) as error:  # a ValueError: the form names an encoding that does not exist
+        said = error.detail if isinstance(error, HTTPException) else str(error)
+        raise UsageError(f"this form cannot be read: {said}", "reload the page and try again; nothing was changed") from error
 
 
 Form = Annotated[FormData, Depends(sent_form)]

@@ -14,8 +14,8 @@ from studio.session import Session
 from studio.web import acts, pages
 from studio.web.book import Book
 from studio.web.render import Pages
-from studio.web.replies import Notice, failure, notice_of, status_of
-from studio.web.security import Guard, TooLarge
+from studio.web.replies import Notice, failure, html, notice_of, partial, status_of
+from studio.web.security import Guard, Scope, TooLarge
 
 TYPES = {".css": "text/css", ".js": "text/javascript", ".svg": "image/svg+xml", ".txt": "text/plain", ".json": "application/json"}
 REFUSALS: dict[str, tuple[str, tuple[str, ...]]] = {
@@ -92,8 +92,7 @@ def create_app(
 
     @app.exception_handler(TooLarge)
     def large(request: Request, error: TooLarge) -> Response:
-        title, lines = REFUSALS["too-large"]
-        return failure(templates, request, Notice(title, lines[0]), 413)
+        return refusal(request.scope, "too-large", 413)
 
     @app.exception_handler(500)
     def unknown(request: Request, error: Exception) -> Response:
@@ -103,9 +102,11 @@ def create_app(
         )
         return failure(templates, request, notice, 500)
 
-    def refusal(slug: str) -> str:
+    def refusal(scope: Scope, slug: str, status: int) -> Response:
         title, lines = REFUSALS[slug]
-        return templates.page("refusal.html", title=title, lines=lines)
+        if partial(Request(scope)):
+            return failure(templates, Request(scope), Notice(title, " ".join(lines)), status)
+        return html(templates.page("refusal.html", title=title, lines=lines), status)
 
     app.add_middleware(Guard, token=app.token, cookie=f"studio-{port}", refusal=refusal, allow_hosts=tuple(allow_hosts))
     return app

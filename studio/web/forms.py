@@ -16,6 +16,8 @@ from studio.web.links import opened
 from studio.web.views import forks
 
 MOST_EDITS = 50
+"""Values edited in one form; a patch file has no such limit."""
+KINDS = ("text", "json")
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,18 +79,15 @@ def fork_form(desk: Desk, form: FormData, *, large: bool = False) -> ForkForm:
 
 
 def _edits(desk: Desk, form: FormData, act: str) -> tuple[list[forks.EditRow], dict[str, Any], list[str], bool]:
-    paths = [opened(path) for path in _all(form, "path")]
-    texts, forms = _all(form, "value"), _all(form, "kind")
     removed = set(_all(form, "unset"))
     verb, _, target = act.partition(":")
     rows: list[forks.EditRow] = []
     patch: dict[str, Any] = {}
     unset: list[str] = []
     wrong = False
-    for index, (path, text) in enumerate(list(zip(paths, texts, strict=False))[:MOST_EDITS]):
+    for index, (path, kind, text) in enumerate(_sent_edits(form)):
         if verb == "drop" and target == str(index):
             continue
-        kind = "text" if index < len(forms) and forms[index] == "text" else "json"
         text = text.replace("\r\n", "\n")
         now, exists = desk.value_at(path)
         message, line = "", 0
@@ -122,6 +121,27 @@ def _edits(desk: Desk, form: FormData, act: str) -> tuple[list[forks.EditRow], d
     return rows, patch, unset, wrong
 
 
+def _sent_edits(form: FormData) -> list[tuple[str, str, str]]:
+    """(path, kind, text) of each edit. Raises UsageError unless every edit came whole: a shift would set the wrong values."""
+    paths, kinds, texts = [opened(path) for path in _all(form, "path")], _all(form, "kind"), _all(form, "value")
+    if len(paths) > MOST_EDITS:
+        raise _too_many(f"this form edits {len(paths)} values; it may hold {MOST_EDITS}")
+    whole = len(paths) == len(kinds) == len(texts) and set(kinds) <= set(KINDS)
+    if not whole or not set(_all(form, "unset")) <= {str(index) for index in range(len(paths))}:
+        raise UsageError(
+            "this form is not complete: each edit needs its path, its kind and its value",
+            "reload the page and edit again; nothing was changed",
+        )
+    if len(set(paths)) < len(paths):
+        double = next(path for path in paths if paths.count(path) > 1)
+        raise UsageError(f"{double} is edited twice in this form", "leave one of the two as it is")
+    return list(zip(paths, kinds, texts, strict=True))
+
+
+def _too_many(message: str) -> UsageError:
+    return UsageError(message, "write the edits to a file and use studio fork --patch FILE")
+
+
 def _flip(kind: str, text: str, doc: Any) -> tuple[str, str, str]:
     """The other form of the same value: a text as JSON, or a JSON text as it is."""
     if kind == "text":
@@ -145,6 +165,8 @@ def _with_added(desk: Desk, edits: list[forks.EditRow], path: str) -> list[forks
     value, exists = desk.value_at(path)
     if not exists or any(edit.path == path for edit in edits):
         return edits
+    if len(edits) >= MOST_EDITS:
+        raise _too_many(f"this form holds {MOST_EDITS} values, and takes no more")
     return [*edits, forks.edit_row(len(edits), path, value, show_secrets=desk.session.show_secrets)]
 
 
@@ -201,9 +223,13 @@ def answer_request(desk: Desk, form: FormData, *, strict: bool) -> RunRequest:
     ids, texts = _all(form, "question"), _all(form, "answer")
     if not texts:
         raise UsageError("no answer was given", "type one and try again")
+    if len(ids) != len(texts):
+        raise UsageError(
+            "this form is not complete: each answer needs its question", "reload the page and answer again; nothing was run"
+        )
     if strict and not all(text.strip() for text in texts):
         raise UsageError("an answer is still empty", 'type one; an empty text is written as ""')
-    answers = {given: _answer(text) for given, text in zip(ids, texts, strict=False)}
+    answers = {given: _answer(text) for given, text in zip(ids, texts, strict=True)}
     request = RunRequest(desk.address, graph=chosen_graph(desk, form), trust_types=bool(_one(form, "trust")))
     if len(answers) == 1:
         return replace(request, resume=next(iter(answers.values())), has_resume=True)

@@ -19,8 +19,8 @@ Message = MutableMapping[str, Any]
 Receive = Callable[[], Awaitable[Message]]
 Send = Callable[[Message], Awaitable[None]]
 App = Callable[[Scope, Receive, Send], Awaitable[None]]
-Refusal = Callable[[str], str]
-"""Draws the page for a refusal: its slug to HTML."""
+Refusal = Callable[[Scope, str, int], App]
+"""The answer to a refused request, for a slug and a status: a page, or what htmx can show on the page that asked."""
 
 CSP = (
     "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src 'self' data:; base-uri 'none'; "
@@ -61,16 +61,16 @@ class Guard:
         headers = _headers_of(scope)
         slug, status = self._refuse(scope, headers)
         if slug:
-            await self._answer(send, status, self.refusal(slug))
+            await self.refusal(scope, slug, status)(scope, receive, _with_headers(send))
             return
         entry = self._entry(scope)
         if entry is not None:
             await self._enter(send, entry)
             return
         if not self._known(headers) and not str(scope["path"]).startswith(OPEN_PATHS):
-            await self._answer(send, 401, self.refusal("token"))
+            await self.refusal(scope, "token", 401)(scope, receive, _with_headers(send))
             return
-        await self.app(scope, _limited(receive), _with_headers(send, str(scope["path"])))
+        await self.app(scope, _limited(receive), _with_headers(send, static=str(scope["path"]).startswith("/static/")))
 
     def _refuse(self, scope: Scope, headers: dict[str, str]) -> tuple[str, int]:
         """The slug and status of a refusal that needs no token to be decided, or ("", 0)."""
@@ -101,8 +101,11 @@ class Guard:
 
     async def _enter(self, send: Send, location: str) -> None:
         cookie = f"{self.cookie}={self.token}; HttpOnly; SameSite=Strict; Path=/"
-        extra = [(b"location", location.encode("latin-1", "replace")), (b"set-cookie", cookie.encode())]
-        await self._answer(send, 303, "", extra)
+        goes = (b"location", location.encode("latin-1", "replace"))
+        headers = [goes, (b"set-cookie", cookie.encode()), (b"content-length", b"0")]
+        sending = _with_headers(send)
+        await sending({"type": "http.response.start", "status": 303, "headers": headers})
+        await sending({"type": "http.response.body", "body": b""})
 
     def _known(self, headers: dict[str, str]) -> bool:
         if not self.token:
@@ -110,16 +113,6 @@ class Guard:
         token = self.token.encode()
         held = (value for name, value in _cookies_of(headers.get("cookie", "")) if name == self.cookie)
         return any(hmac.compare_digest(value.encode("latin-1"), token) for value in held)
-
-    async def _answer(self, send: Send, status: int, html: str, extra: Iterable[tuple[bytes, bytes]] = ()) -> None:
-        body = html.encode("utf-8", "backslashreplace")
-        headers = [
-            (b"content-type", b"text/html; charset=utf-8"),
-            (b"content-length", str(len(body)).encode()),
-            (b"cache-control", b"no-store"),
-        ]
-        await send({"type": "http.response.start", "status": status, "headers": [*headers, *HEADERS, *extra]})
-        await send({"type": "http.response.body", "body": body})
 
 
 class TooLarge(Exception):
@@ -140,9 +133,7 @@ def _limited(receive: Receive) -> Receive:
     return limited
 
 
-def _with_headers(send: Send, path: str) -> Send:
-    static = path.startswith("/static/")
-
+def _with_headers(send: Send, *, static: bool = False) -> Send:
     async def sending(message: Message) -> None:
         if message["type"] == "http.response.start":
             headers = list(message.get("headers", ()))
