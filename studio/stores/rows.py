@@ -40,7 +40,10 @@ def compared(column: str, value: object, utf16: str, operator: str = "=") -> tup
         try:
             value.encode()
         except UnicodeEncodeError:
-            stored = value.encode(utf16, "surrogatepass") if utf16 else value.encode("utf-8", "surrogateescape")
+            try:
+                stored = value.encode(utf16, "surrogatepass") if utf16 else value.encode("utf-8", "surrogateescape")
+            except UnicodeEncodeError:
+                return f"{column} {operator} NULL", []  # never true: no text of a UTF-8 file is read as half a surrogate pair
             return f"{column} {operator} CAST(? AS TEXT)", [stored]
     return f"{column} {operator} ?", [value]
 

@@ -72,9 +72,13 @@ def create_app(
     @app.get("/static/{path:path}")
     def static(request: Request, path: str) -> Response:
         """A file of the static folder; nothing outside of it, whatever the path says."""
-        found = (templates.static / path.replace("\0", "")).resolve()
-        inside = found.is_relative_to(templates.static) and found.relative_to(templates.static).as_posix() == path
-        if not inside or not found.is_file() or found.suffix not in TYPES:
+        try:
+            found = (templates.static / path).resolve()
+            inside = found.is_relative_to(templates.static) and found.relative_to(templates.static).as_posix() == path
+            there = inside and found.is_file() and found.suffix in TYPES
+        except (OSError, ValueError):  # a name that no file system takes
+            there = False
+        if not there:
             raise HTTPException(404, "no such file")
         kept = "public, max-age=31536000, immutable" if request.url.query else "no-cache"
         return FileResponse(found, media_type=TYPES[found.suffix], headers={"Cache-Control": kept})

@@ -11,6 +11,7 @@ from starlette.datastructures import FormData
 from studio import tagged
 from studio.errors import PatchError, StudioError, UsageError
 from studio.model import Address, ForkRequest, GraphSpec, Patch, RunRequest
+from studio.render import gate
 from studio.web.desk import Desk, ForkInput
 from studio.web.links import opened
 from studio.web.views import forks
@@ -62,7 +63,7 @@ def fork_form(desk: Desk, form: FormData, *, large: bool = False) -> ForkForm:
         goto=opened(_one(form, "goto")),
         mode="update" if _one(form, "mode") == "update" else "set",
         as_node=opened(_one(form, "as_node")),
-        update=_one(form, "update"),
+        update=_showable("json", _one(form, "update"))[1],
         new_thread=_one(form, "new_thread"),
         graph=graph.graph or "",
         python=graph.python or "",
@@ -105,6 +106,7 @@ def _edits(desk: Desk, form: FormData, act: str) -> tuple[list[forks.EditRow], d
         elif not message and not _same(now, exists, doc, desk.session.show_secrets):
             patch[path] = doc
         wrong = wrong or bool(message and not gone)
+        kind, text = _showable(kind, text)
         rows.append(
             forks.edit_row(
                 len(rows),
@@ -140,6 +142,18 @@ def _sent_edits(form: FormData) -> list[tuple[str, str, str]]:
 
 def _too_many(message: str) -> UsageError:
     return UsageError(message, "write the edits to a file and use studio fork --patch FILE")
+
+
+def _showable(kind: str, text: str) -> tuple[str, str]:
+    """What was typed, as it may stand in the page again: JSON that escapes what acts there says the same."""
+    if gate.clean(text) == text:
+        return kind, text
+    if kind == "text":
+        return "json", tagged.dumps(text)
+    try:
+        return kind, tagged.dumps(tagged.loads(text), indent=2)
+    except PatchError:
+        return kind, gate.clean(text)
 
 
 def _flip(kind: str, text: str, doc: Any) -> tuple[str, str, str]:
@@ -181,6 +195,8 @@ def _line_in(message: str) -> int:
 
 def _request(address: Address, shown: ForkInput, patch: Patch, graph: GraphSpec, trusted: bool) -> ForkRequest:
     new_thread = shown.new_thread.strip() or None
+    if new_thread is not None and gate.line(new_thread) != new_thread:
+        raise PatchError("The name of a new thread cannot hold control or invisible characters.", "type it without them")
     if shown.mode == "update":
         if patch:
             raise PatchError(

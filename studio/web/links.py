@@ -6,9 +6,12 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from urllib.parse import quote, unquote_to_bytes, urlencode
 
+from studio.errors import UsageError
 from studio.model import Address
 
 TABS = ("changes", "conversation", "state", "tasks", "raw", "branches")
+
+MOST_DIGITS = 12
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,7 +73,7 @@ def sealed(name: str) -> str:
 
 def opened(text: str) -> str:
     """The name that `sealed` made this of."""
-    return _text(unquote_to_bytes(text))
+    return _text(unquote_to_bytes(text.encode("utf-8", "surrogatepass")))
 
 
 def decode(query: bytes) -> dict[str, str]:
@@ -82,6 +85,22 @@ def pairs_of(query: bytes) -> list[tuple[str, str]]:
     """(name, value) of a query string, in order. The standard library's reader mixes up odd bytes and lone surrogates."""
     found = (part.replace(b"+", b" ").partition(b"=") for part in query.split(b"&") if part)
     return [(_text(unquote_to_bytes(name)), _text(unquote_to_bytes(value))) for name, _, value in found]
+
+
+def number_of(query: Mapping[str, str], name: str) -> int | None:
+    """A whole number of a query; None when it is not there. Raises UsageError when it is something else."""
+    return _number(name, query[name]) if query.get(name) else None
+
+
+def numbers_of(query: Mapping[str, str], name: str) -> list[int]:
+    """Whole numbers between commas."""
+    return [_number(name, part) for part in query.get(name, "").split(",") if part]
+
+
+def _number(name: str, text: str) -> int:
+    if not (text.isascii() and text.isdigit() and len(text) <= MOST_DIGITS):
+        raise UsageError(f"{name} must be a whole number of at most {MOST_DIGITS} digits", "open the thread from the start page")
+    return int(text)
 
 
 def _text(raw: bytes) -> str:

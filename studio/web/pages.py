@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import islice
 
 from fastapi import APIRouter, Request
@@ -17,7 +17,7 @@ from studio.web import events
 from studio.web.book import Book
 from studio.web.desk import Desk, badge_of
 from studio.web.forms import query_flags
-from studio.web.links import Place, decode, opened, place_of
+from studio.web.links import Place, decode, number_of, numbers_of, opened, place_of
 from studio.web.render import Pages
 from studio.web.replies import go, html, partial, plain, target, theme
 from studio.web.views import chrome, detail, forks, runs, threads
@@ -62,7 +62,7 @@ def router(book: Book, pages: Pages, stopping: Callable[[], bool]) -> APIRouter:
     def workspace(request: Request, file: str) -> Response:
         at = desk(request, file)
         query = decode(request.scope["query_string"])
-        before = int(query["before"]) if query.get("before", "").isdigit() else None
+        before = number_of(query, "before")
         if partial(request) and target(request) in ("stage", "centre"):
             page = {"stage": at.stage(before=before)}
             return html(pages.block("workspace.html", target(request), page=_piece(at, page["stage"])))
@@ -73,9 +73,7 @@ def router(book: Book, pages: Pages, stopping: Callable[[], bool]) -> APIRouter:
     @routes.get("/f/{file}/timeline")
     def timeline(request: Request, file: str) -> Response:
         at = desk(request, file)
-        visible = [
-            int(part) for part in decode(request.scope["query_string"]).get("visible", "").split(",")[:8] if part.isdigit()
-        ]
+        visible = numbers_of(decode(request.scope["query_string"]), "visible")[:8]
         return html(
             pages.block(
                 "workspace.html",
@@ -87,7 +85,7 @@ def router(book: Book, pages: Pages, stopping: Callable[[], bool]) -> APIRouter:
     @routes.get("/f/{file}/rows")
     def rows(request: Request, file: str) -> Response:
         query = decode(request.scope["query_string"])
-        start = int(query["start"]) if query.get("start", "").isdigit() else 0
+        start = number_of(query, "start") or 0
         chunk, width = desk(request, file).chunk(start)
         return html(pages.macro("_row.html", "chunk", chunk, width))
 
@@ -95,8 +93,8 @@ def router(book: Book, pages: Pages, stopping: Callable[[], bool]) -> APIRouter:
     def step(request: Request, file: str) -> Response:
         """The N-th checkpoint of the branch through the cursor: where the scrubber was let go."""
         at = desk(request, file)
-        wanted = decode(request.scope["query_string"]).get("step", "")
-        found = chrome.at_step(at.tree, at.address, int(wanted) if wanted.isdigit() else 1)
+        wanted = number_of(decode(request.scope["query_string"]), "step")
+        found = chrome.at_step(at.tree, at.address, 1 if wanted is None else wanted)
         return go(request, at.place.at_address(found).url())
 
     @routes.get("/f/{file}/threads")
@@ -106,7 +104,7 @@ def router(book: Book, pages: Pages, stopping: Callable[[], bool]) -> APIRouter:
         query = decode(request.scope["query_string"])
         selected = query.get("thread") or opened(query.get("in", ""))
         place = Place(file, selected or None)
-        found = threads.thread_list(place, os.path.basename(session.location), session.threads(), query.get("q", ""))
+        found = threads.thread_list(place, os.path.basename(session.location), session.threads(), gate.line(query.get("q", "")))
         context = {"list": found, "selected": selected, "drawer": partial(request)}
         if partial(request):
             return html(pages.block("threads.html", "rows" if target(request) == "thread-rows" else "list", **context))
@@ -129,7 +127,7 @@ def router(book: Book, pages: Pages, stopping: Callable[[], bool]) -> APIRouter:
         here = [hit for hit in hits if hit.address.thread_id == thread][:MOST_HITS]
         others = [hit for hit in hits if hit.address.thread_id != thread][:MOST_HITS]
         context = {
-            "found": threads.search_view(place, text, here, others),
+            "found": replace(threads.search_view(place, text, here, others), query=gate.line(text)),
             "thread": thread or "",
             "action": Place(file).url("search"),
             "drawer": partial(request),
@@ -156,7 +154,7 @@ def router(book: Book, pages: Pages, stopping: Callable[[], bool]) -> APIRouter:
         """The next page of a value's children, as tree lines."""
         at = desk(request, file)
         query = decode(request.scope["query_string"])
-        path, start = at.place.path or "", int(query["start"]) if query.get("start", "").isdigit() else 0
+        path, start = at.place.path or "", number_of(query, "start") or 0
         drawn = detail.subtree(at.state, at.place, path, Reveal(all=at.session.show_secrets), start=start)
         lines = [pages.macro("_value.html", "tree_node", child, at._link, at._part) for child in drawn.children]
         more = pages.macro("_value.html", "more_children", drawn, at._link, at._part) if drawn.more else ""

@@ -82,7 +82,7 @@ class Guard:
         if scope["method"] not in SAFE_METHODS and not _same_origin(headers, host):
             return "cross-site", 403
         length = headers.get("content-length", "0")
-        if not length.isdigit() or int(length) > MAX_BODY:
+        if not _digits(length, most=12) or int(length) > MAX_BODY:
             return "too-large", 413
         return "", 0
 
@@ -171,10 +171,14 @@ def _host_name(host: str) -> str:
     """The name in a `Host` header without its port, lower case; brackets of IPv6 stay; "" when it is malformed."""
     if host.startswith("["):
         name, bracket, rest = host.partition("]")
-        good = bracket and (not rest or (rest[0] == ":" and rest[1:].isdigit()))
+        good = bracket and (not rest or (rest[0] == ":" and _digits(rest[1:])))
         return (name + bracket).lower() if good else ""
     name, colon, port = host.partition(":")
-    return "" if colon and not port.isdigit() else name.lower()
+    return "" if colon and not _digits(port) else name.lower()
+
+
+def _digits(text: str, most: int = 5) -> bool:
+    return text.isascii() and text.isdigit() and len(text) <= most
 
 
 def _same_origin(headers: dict[str, str], host: str) -> bool:
@@ -188,5 +192,8 @@ def _same_origin(headers: dict[str, str], host: str) -> bool:
         return False
     if origin == "null":
         return site == "same-origin"
-    parts = urlsplit(origin)
+    try:
+        parts = urlsplit(origin)
+    except ValueError:
+        return False
     return parts.scheme in ("http", "https") and parts.netloc.lower() == host.lower()
