@@ -25,27 +25,40 @@ _BLANK = "\u2800\U0001d159"
 """Drawn as nothing, though no space: the empty Braille pattern and the null notehead."""
 _OBEYED = "\x7f-\x9f\u2028\u2029\ufff9-\ufffb\U00013430-\U0001345f\ud800-\udfff"
 _FORMAT = _OBEYED + _IGNORABLE + _BLANK
-_FLAG = (
-    "\U0001f3f4\U000e0067\U000e0062(?:\U000e0065\U000e006e\U000e0067|\U000e0073\U000e0063\U000e0074|\U000e0077\U000e006c\U000e0073)"
+_FIRST_OF_FLAGS = "\U0001f3f4"
+_FLAG = _FIRST_OF_FLAGS + (
+    "\U000e0067\U000e0062(?:\U000e0065\U000e006e\U000e0067|\U000e0073\U000e0063\U000e0074|\U000e0077\U000e006c\U000e0073)"
     "\U000e007f"
 )
 """England, Scotland and Wales."""
-_UNSAFE = re.compile(f"{_FLAG}|[\x00-\x08\x0b-\x1f{_FORMAT}]")
-_UNSAFE_LINE = re.compile(f"{_FLAG}|[\x00-\x1f{_FORMAT}]")
 _NAMES = {"\n": "\\n", "\t": "\\t", "\r": "\\r"}
 _JOINERS = "\u200c\u200d"
 _SELECTORS = "\ufe0e\ufe0f"
 _FIRST_THAT_JOINS = "\u0590"
 _KEYCAP = "\u20e3"
+_UNSAFE = re.compile(f"{_FLAG}|[{_JOINERS}{_SELECTORS}]|[\x00-\x08\x0b-\x1f{_FORMAT}]+")
+_UNSAFE_LINE = re.compile(f"{_FLAG}|[{_JOINERS}{_SELECTORS}]|[\x00-\x1f{_FORMAT}]+")
 
 
-def _escape(match: re.Match[str]) -> str:
-    character = match.group()
-    if len(character) > 1 or _belongs(character, match.string, match.start()):
-        return character
-    code = ord(character)
-    if character in _NAMES:
-        return _NAMES[character]
+class _Escapes(dict[int, str]):
+    """Code point to visible escape, made when first met: a text of a million such characters costs a look-up for each."""
+
+    def __missing__(self, code: int) -> str:
+        self[code] = found = _NAMES.get(chr(code)) or _escape(code)
+        return found
+
+
+_ESCAPES = _Escapes()
+
+
+def _shown(match: re.Match[str]) -> str:
+    found = match.group()
+    if found[0] == _FIRST_OF_FLAGS or _belongs(found, match.string, match.start()):
+        return found
+    return found.translate(_ESCAPES)
+
+
+def _escape(code: int) -> str:
     if 0xDC80 <= code <= 0xDCFF:  # a byte that was no UTF-8, kept by surrogateescape
         return f"\\x{code - 0xDC00:02x}"
     if code <= 0xFF:
@@ -74,7 +87,7 @@ def clean(text: str, multiline: bool = True) -> str:
     """
     if text.isascii() and text.isprintable():  # most names and ids
         return text
-    return (_UNSAFE if multiline else _UNSAFE_LINE).sub(_escape, text)
+    return (_UNSAFE if multiline else _UNSAFE_LINE).sub(_shown, text)
 
 
 def line(text: str, width: int | None = None) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, TypedDict
@@ -114,6 +115,21 @@ def test_a_text_of_five_megabytes_is_edited_like_any_other(many: TestClient, let
     assert answer.status_code == 303, said(answer.text)[:500]
     stored = many.get(answer.headers["location"].replace("?", "/copy/copy_value?") + "&path=/text")
     assert stored.text == text
+
+
+@pytest.mark.parametrize("unit", ["\u202e", "\u202ea", "\x1b[2J"])
+def test_the_large_editor_of_a_text_that_acts_everywhere_opens_at_once(tmp_path: Path, unit: str) -> None:
+    builder: StateGraph[Any] = StateGraph(Many)
+    builder.add_node("fill", lambda state: {"text": unit * (1_000_000 // len(unit))})
+    builder.add_edge(START, "fill")
+    with saver_at(tmp_path / "bidi.sqlite") as saver:
+        builder.compile(checkpointer=saver).invoke({"text": "first"}, config("t"))
+    with client_of(tmp_path / "bidi.sqlite") as client:
+        client.get("/f/bidi.sqlite?thread=t")
+        started = time.process_time()
+        answer = client.get("/f/bidi.sqlite/edit?thread=t&path=/text")
+        assert answer.status_code == 200 and unit[0] not in answer.text
+        assert time.process_time() - started < 4  # characters one at a time took more than twice that
 
 
 def test_a_form_above_the_limit_is_refused_in_words_that_fit_the_page(many: TestClient) -> None:
