@@ -35,6 +35,13 @@ class Damage:
                 only_damage(error)
         return row_by_row()
 
+    def misled(self, table: Table) -> sqlite3.DatabaseError:
+        """To raise where an index gave a row of another key than was asked for; the table itself is read then."""
+        self.report("index-disagrees", f"table {table.plain_name}", "Its index leads to other rows; it is read without.")
+        error = sqlite3.DatabaseError("an index disagrees with its table")
+        error.sqlite_errorname = "SQLITE_CORRUPT_INDEX"
+        return error
+
     def is_damaged(self, table: Table) -> bool:
         held = self._salvaged.get(table.plain_name)
         return held is not None and held[0] == self._token()

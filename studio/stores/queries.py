@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 from studio.model import Address, Checkpoint, RawCheckpoint, WriteRow
@@ -47,6 +47,8 @@ class Queries:
         namespaces: dict[str, tuple[int, str]] = {}
         query = f"SELECT {columns} FROM {table.name} {start} GROUP BY {group} ORDER BY {group}"
         for thread, ns, number, latest in self._connection.execute(query, values):
+            if _falls(current if namespaces else last, thread):
+                raise self._damage.misled(table)
             if namespaces and thread != current:
                 page.append(_thread_keys(rows.text_of(current), namespaces))
                 namespaces = {}
@@ -75,7 +77,7 @@ class Queries:
     def _outline(self, thread_id: str) -> Outline | None:
         table = self._table
         size = f"{rows.SIZE} + ifnull(length({table.or_null('metadata')}), 0)"
-        found = self._in_thread(table, f"{table.ns}, {table.id}, {self._layout.parent}, {size}", thread_id).fetchall()
+        found = list(self._in_thread(table, f"{table.ns}, {table.id}, {self._layout.parent}, {size}", thread_id))
         links = [row[:3] for row in found]
         if not links or not all(type(ns) is str and type(identity) is str and is_uuid6(identity) for ns, identity, _ in links):
             return None
@@ -84,10 +86,9 @@ class Queries:
         return Outline(tuple(links), sum(row[3] or 0 for row in found), times[0], times[1])
 
     def _created_at(self, address: Address) -> str | None:
-        row = self._at(self._table, f"substr(checkpoint, 1, {HEAD_BYTES})", address).fetchone()
-        return created_at(
-            rows.bytes_of(row[0]) if row is not None else b"", address.checkpoint_id
-        )  # an index may promise too much
+        row = next(self._at(self._table, f"substr(checkpoint, 1, {HEAD_BYTES})", address), None)
+        head = rows.bytes_of(row[0]) if row is not None else b""  # an index may promise too much
+        return created_at(head, address.checkpoint_id)
 
     def checkpoints(self, thread_id: str, after: int) -> list[tuple[int, Checkpoint]]:
         def by_query() -> list[tuple[int, Checkpoint]]:
@@ -171,7 +172,7 @@ class Queries:
         """Where a row repeats an address, the later one."""
 
         def by_query() -> RawCheckpoint | None:
-            found = self._at(self._table, rows.raw_columns(self._layout), address).fetchall()
+            found = list(self._at(self._table, rows.raw_columns(self._layout), address))
             return rows.raw(found[-1]) if found else None
 
         def row_by_row() -> RawCheckpoint | None:
@@ -245,13 +246,20 @@ class Queries:
     def _row(self, table: Table, columns: str, rowid: int) -> rows.Row | None:
         return self._damage.row(self._connection, table, columns, rowid)
 
-    def _in_thread(self, table: Table, columns: str, thread_id: str, after: int = 0) -> sqlite3.Cursor:
+    def _in_thread(self, table: Table, columns: str, thread_id: str, after: int = 0) -> Iterator[rows.Row]:
         where, values = rows.in_thread(thread_id, after, self._layout.utf16)
-        return self._connection.execute(f"SELECT {columns} FROM {table.name} {where}", values)
+        for row in self._connection.execute(f"SELECT {columns}, thread_id FROM {table.name} {where}", values):
+            if row[-1] != thread_id and rows.text_of(row[-1]) != thread_id:
+                raise self._damage.misled(table)
+            yield row[:-1]
 
-    def _at(self, table: Table, columns: str, address: Address) -> sqlite3.Cursor:
+    def _at(self, table: Table, columns: str, address: Address) -> Iterator[rows.Row]:
         where, values = rows.at(table, address, self._layout.utf16)
-        return self._connection.execute(f"SELECT {columns} FROM {table.name} {where}", values)
+        key = [address.thread_id, address.checkpoint_ns, address.checkpoint_id]
+        for row in self._connection.execute(f"SELECT {columns}, {table.keys} FROM {table.name} {where}", values):
+            if [rows.text_of(value) for value in row[-3:]] != key:
+                raise self._damage.misled(table)
+            yield row[:-3]
 
 
 def _threads_of(keys: Iterable[tuple[str, str, str]], last: object, size: int) -> tuple[list[ThreadKeys], object]:
@@ -267,6 +275,11 @@ def _threads_of(keys: Iterable[tuple[str, str, str]], last: object, size: int) -
 def _thread_keys(thread_id: str, namespaces: dict[str, tuple[int, str]]) -> ThreadKeys:
     latest = namespaces[""][1] if "" in namespaces else max(entry[1] for entry in namespaces.values())
     return ThreadKeys(thread_id, tuple(sorted(namespaces)), sum(entry[0] for entry in namespaces.values()), latest)
+
+
+def _falls(before: object, thread: object) -> bool:
+    """Whether a thread comes out of its order, as in a damaged index: it could come again and again. Known for plain names."""
+    return isinstance(before, str) and isinstance(thread, str) and before.isascii() and thread.isascii() and thread < before
 
 
 def _link_id(link: tuple[str, str, str | None]) -> str:

@@ -112,6 +112,24 @@ def test_damaged_pages_cost_only_their_own_rows(many: Path, kind: str, content: 
     assert "threads t" in problems[0].message  # the index still knows whose they were
 
 
+@pytest.mark.parametrize("table", ["checkpoints", "writes"])
+@pytest.mark.parametrize("name", [b"t0", b"t5"])
+def test_an_index_that_leads_to_other_rows_is_not_followed(many: Path, table: str, name: bytes) -> None:
+    expected = {thread: SqliteStore(str(many)).checkpoints(thread) for thread in ("t0", "t3", "t5")}
+    writes = SqliteStore(str(many)).write_headers("t3")
+    for number in pages(many, f"leaf:sqlite_autoindex_{table}_1"):
+        page = many.read_bytes()[(number - 1) * PAGE : number * PAGE]
+        if page.count(b"t3") > 3 and page.count(b"t2") == page.count(b"t4") == 0:
+            overwrite(many, [number], page.replace(b"t3", name, 2).replace(name, b"t3", 1))
+            break
+    store, addresses = read(many)
+    assert len(addresses) == len(set(addresses)) == THREADS * EACH
+    assert {thread: store.checkpoints(thread) for thread in expected} == expected
+    assert store.write_headers("t3") == writes
+    found = [(problem.kind, problem.where) for problem in store.problems()]
+    assert found == [("index-disagrees", f"table {table}")] or name == b"t5"  # a key that is too large ends the search early
+
+
 def test_a_damaged_index_costs_nothing(many: Path) -> None:
     overwrite(many, pages(many, "leaf:sqlite_autoindex_checkpoints_1")[2:4])
     overwrite(many, pages(many, "leaf:sqlite_autoindex_writes_1")[2:4])
