@@ -33,6 +33,14 @@ document.addEventListener("htmx:after:swap", (event) => {
   if (log && target?.closest?.("#run, #stage")) log.scrollTop = log.scrollHeight;
 });
 
+/** A run that would do nothing cannot be pressed; the promise beside the button says why. */
+document.addEventListener("htmx:after:swap", () => {
+  const button = document.querySelector("#fork-form button[value=run]"), why = document.querySelector("#fork-form #nothing-runs");
+  if (!button) return;
+  button.disabled = Boolean(why);
+  button.title = why ? why.lastChild.textContent.trim() : "";
+});
+
 let timer = 0;
 document.addEventListener("input", (event) => {
   const range = event.target.closest?.("[data-scrub]");

@@ -22,6 +22,7 @@ from studio.render.preview import summary
 if TYPE_CHECKING:
     from studio.session import Session
 
+NOTHING_LEFT = "Nothing is left to run here: the graph had ended. Give it an input, or fork with a goto."
 _CONTROL = ("__error__", "__error_source_node__", "__interrupt__", "__resume__")
 _STEPS_ASKED = 200
 """Steps of a subgraph to look through for a question."""
@@ -303,7 +304,7 @@ def _in_words(request: RunRequest, state: State, way: Way, answers: Sequence[Ans
     ]
     warnings = []
     if not state.tasks:
-        warnings.append("Nothing is left to run here: the graph had ended. Give it an input, or fork with a goto.")
+        warnings.append(NOTHING_LEFT)
     if (request.has_resume or request.answers) and not _questions(state.tasks):
         warnings.append("Nothing is asked here: the answer goes to the first question of the run.")
     warnings += _repeated(way, again, answers)

@@ -6,6 +6,7 @@ Which graph and interpreter a person chose is remembered per file while the serv
 from __future__ import annotations
 
 import os
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import PurePath
 from typing import TypeVar
@@ -77,7 +78,14 @@ def promise(at: Desk, form: ForkForm, *, asked: bool = False, confirm: bool = Fa
             return forks.promise(None, Planned(), error=error, edited=True)
     if preview is not None and preview.refused:
         return forks.promise(preview, Planned(), edited=True)
-    following = preview.next if preview is not None else at.state.next
-    return forks.promise(
-        preview, plan(at, run_request(at.address, form), asked=asked), following=following, confirm=confirm, edited=form.edited
-    )
+    following = preview.next if preview is not None else None if form.edited else at.state.next
+    planned = plan(at, run_request(at.address, form), asked=asked)
+    if form.edited and planned.plan is not None:
+        planned = replace(planned, plan=_of_fork(planned.plan, following))
+    return forks.promise(preview, planned, following=following, confirm=confirm, edited=form.edited)
+
+
+def _of_fork(plan: RunPlan, following: Sequence[str | None] | None) -> RunPlan:
+    """The plan of a run from an edited fork: it keeps no finished task, and the fork says what is next there."""
+    runs = ("not known",) if following is None else tuple(name or "?" for name in following)
+    return replace(plan, runs=runs, kept=())

@@ -314,3 +314,39 @@ def test_a_long_thread_is_loaded_where_one_looks(browser: Any, tmp_path: Path) -
         page.locator("[data-scrub]").fill("1000")
         page.wait_for_selector(f"{SELECTED}:has-text('#999 ·')")
         assert page.locator(SELECTED).is_visible()
+
+
+def test_the_plan_of_an_edited_fork_keeps_no_finished_task(browser: Any, support: Path, tmp_path: Path) -> None:
+    with served(support, tmp_path, "/f/support_agent.sqlite?thread=refund-5150&at=3") as url, visit(browser, url) as seen:
+        page = seen.page
+        page.wait_for_selector("#promise:has-text('Kept read_history and everything before')")
+        seen.goto("/f/support_agent.sqlite?thread=refund-5150&at=3&tab=state&path=/order/total")
+        page.wait_for_selector(".live.on", state="attached")
+        page.fill("#fork-form textarea", "12")
+        page.wait_for_selector("#promise:has-text('Runs read_policy, read_history')")
+        words = page.locator("#promise").inner_text()
+        assert "runs the whole step again" in words and "Kept everything before" in words
+
+
+def test_a_notice_about_a_missing_tick_stays_until_the_next_action(at_refund: Visit) -> None:
+    page = at_refund.page
+    page.wait_for_selector("#promise input[name=agree]")
+    page.click("#fork-form button[value=run]")
+    page.wait_for_selector("#promise .notice:has-text('tick the box')")
+    page.wait_for_timeout(1_200)  # longer than any delay after which the panel asks again
+    assert page.locator("#promise .notice:has-text('tick the box')").is_visible()
+    page.check("#promise input[name=agree]")
+    page.wait_for_selector("#promise .notice", state="detached")
+    assert page.locator("#promise input[name=agree]").is_checked()
+
+
+def test_a_finished_head_cannot_be_run_again_and_says_why(browser: Any, support: Path, tmp_path: Path) -> None:
+    with served(support, tmp_path, "/f/support_agent.sqlite?thread=refund-4711") as url, visit(browser, url) as seen:
+        page = seen.page
+        page.wait_for_selector("#fork-form button[value=run]:disabled")
+        assert "Nothing is left to run here" in page.locator("#promise").inner_text()
+        assert "Nothing is left to run here" in page.locator("#fork-form button[value=run]").get_attribute("title")
+        page.click(".more-options summary")
+        page.select_option("select[name=goto]", label="reply")
+        page.wait_for_selector("#promise:has-text('Runs reply')")
+        page.wait_for_selector("#fork-form button[value=run]:enabled")

@@ -12,9 +12,11 @@ from studio import tagged
 from studio.errors import StudioError
 from studio.model import ForkPreview, RunPlan, Value
 from studio.render import gate, masking, secrets
+from studio.running.ways import NOTHING_LEFT
 from studio.web.views.values import Shown, Span, shown, text_spans
 
 MOST_PREVIEW = 40
+NOTHING_RUNS = "Nothing is left to run here: the graph had ended. Choose a node to go on with under “More ways”."
 
 
 class HasPlan(Protocol):
@@ -105,6 +107,8 @@ class Promise:
     confirm: bool = False
     """The run was asked for, but the plan has something that a person must agree to first."""
     edited: bool = False
+    nothing_runs: str = ""
+    """Why a run would do nothing at all; "" when something runs or that is not known."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -213,6 +217,7 @@ def promise(
     changes = preview.changes if preview else ()
     effects = tuple(_effect(change.path, change.op, change.before, change.after) for change in changes[:MOST_PREVIEW])
     wrong = planned.error
+    runs = planned.plan.runs if planned.plan else following
     return Promise(
         effects=effects,
         more=max(0, len(changes) - MOST_PREVIEW),
@@ -229,6 +234,7 @@ def promise(
         ask_graph=wrong is not None and wrong.slug in ("no-graph", "no-graph-file", "bad-langgraph-json"),
         confirm=confirm,
         edited=edited,
+        nothing_runs=NOTHING_RUNS if runs is not None and not runs and not error else "",
     )
 
 
@@ -291,7 +297,7 @@ def _plan(plan: RunPlan) -> PlanView:
         interpreter=gate.line(plan.interpreter, 300),
         types=types,
         needs_trust=plan.needs_trust,
-        warnings=lines(plan.warnings),
+        warnings=lines([text for text in plan.warnings if text != NOTHING_LEFT]),
         stored_in=gate.line(plan.stored_in, 300),
         makes_copy=plan.makes_copy,
         effects_seal=seal(plan.side_effects),
