@@ -2,12 +2,14 @@
 
 import { act } from "./keys.js";
 
-const dialog = document.getElementById("help"), input = document.getElementById("command");
+const dialog = document.getElementById("help"), input = document.getElementById("command"), none = document.getElementById("no-command");
 const commands = [...document.querySelectorAll(".command")];
 
 function filter() {
   const words = input.value.toLowerCase().split(/\s+/).filter(Boolean);
   for (const command of commands) command.hidden = !words.every((word) => command.textContent.toLowerCase().includes(word));
+  none.hidden = commands.some((command) => !command.hidden);
+  none.textContent = none.hidden ? "" : `No match for “${input.value.trim()}”.`;
 }
 
 function run(id) {

@@ -350,3 +350,43 @@ def test_a_finished_head_cannot_be_run_again_and_says_why(browser: Any, support:
         page.select_option("select[name=goto]", label="reply")
         page.wait_for_selector("#promise:has-text('Runs reply')")
         page.wait_for_selector("#fork-form button[value=run]:enabled")
+
+
+def test_a_click_anywhere_on_a_line_of_the_state_opens_it(at_refund: Visit) -> None:
+    page = at_refund.page
+    at_refund.goto(REFUND + "&tab=state")
+    page.wait_for_selector(".live.on", state="attached")
+    line = page.locator(".node-line:has(> .node-key:text-is('total'))")
+    line.click(position={"x": line.bounding_box()["width"] - 8, "y": 8})
+    page.wait_for_selector(".node.selected > .node-line > .node-key:text-is('total')")
+    assert "path=/order/total" in page.url
+
+
+def test_the_list_of_keys_fits_into_small_windows(browser: Any, support: Path, tmp_path: Path) -> None:
+    with served(support, tmp_path, REFUND) as url:
+        for width, height in ((1024, 700), (600, 800)):
+            with visit(browser, url, viewport={"width": width, "height": height}) as seen:
+                seen.page.keyboard.press("?")
+                box = "document.getElementById('help')"
+                fits = f"{box}.open && {box}.scrollWidth <= {box}.clientWidth && {box}.scrollHeight <= {box}.clientHeight"
+                assert seen.page.evaluate(fits), (width, height)
+
+
+def test_a_filter_without_a_match_says_so(at_refund: Visit) -> None:
+    page = at_refund.page
+    page.keyboard.press("?")
+    page.keyboard.type("zzz")
+    page.wait_for_selector("#help :text('No match for “zzz”')")
+    page.keyboard.press("Escape")
+    page.keyboard.press("?")
+    page.wait_for_selector("#help :text('No match')", state="hidden")
+    page.keyboard.press("Escape")
+    page.keyboard.press("t")
+    page.wait_for_selector("dialog#drawer[open] .thread-list")
+    page.keyboard.type("zzz")
+    page.wait_for_selector("#drawer :text('No match for “zzz”')")
+    page.keyboard.press("Escape")
+    page.keyboard.press("/")
+    page.keyboard.type("zzz")
+    page.keyboard.press("Enter")
+    page.wait_for_selector("#drawer :text('No match for “zzz”')")

@@ -82,7 +82,7 @@ def thread_list(place: Place, file: str, threads: Iterable[Thread], query: str) 
     if not found:
         empty = "This file holds no thread yet. One that is written while you look appears here."
     elif not kept:
-        empty = f"No thread holds “{gate.line(query, 60)}”."
+        empty = f"No match for “{gate.line(query, 60)}”."
     return ThreadList(
         file=gate.line(file, 80),
         rows=tuple(_row(place, thread) for thread in kept[:MOST_THREADS]),
@@ -138,7 +138,7 @@ def search_view(place: Place, query: str, here: Iterable[Hit], elsewhere: Iterab
     note = (
         ""
         if mine or others
-        else f"“{gate.line(query, 80)}” does not occur in any value."
+        else f"No match for “{gate.line(query, 80)}” in any value."
         if query
         else "Type what a value contains: a name, a number, an order."
     )
