@@ -76,13 +76,16 @@ class Forest:
 
     def _grow(self, thread_id: str, grown: _Grown) -> None:
         tree = grown.tree
-        anew = grown.census is not None and self._overlay.census(thread_id, grown.headers_cursor) != grown.census
+        anew = grown.census is not None and self._census(thread_id, grown) != grown.census
         if anew:
             grown.start_again()
         fresh = self._read_headers(thread_id, grown)
         writes = self._overlay.write_headers(thread_id, grown.writes_cursor)
         if writes:
             grown.writes_cursor = max(cursor for cursor, _ in writes)
+        census = self._census(thread_id, grown)
+        # rows that were deleted between the two readings are noticed now, and the next look builds the tree anew
+        grown.census = census if census is None or census[0] == grown.base_rows else _MOVED
         if any(header.origin == "scratch" or header.source == "fork" for header in fresh):
             self._read_origins()  # after the rows: a fork that was just stored brings its origin with it
         if anew or not len(tree):
@@ -120,10 +123,10 @@ class Forest:
         if headers:
             grown.headers_cursor = max(cursor for cursor, _ in headers)
         grown.base_rows += sum(header.origin == "base" for _, header in headers)
-        census = self._overlay.census(thread_id, grown.headers_cursor)
-        # rows that were deleted between the two readings are noticed now, and the next look builds the tree anew
-        grown.census = census if census is None or census[0] == grown.base_rows else _MOVED
         return [header for _, header in headers]
+
+    def _census(self, thread_id: str, grown: _Grown) -> tuple[int, object] | None:
+        return self._overlay.census(thread_id, grown.headers_cursor, grown.writes_cursor)
 
     def _origins_in(self, thread_id: str, headers: Mapping[Key, Checkpoint]) -> tuple[dict[Key, Key], set[Key]]:
         """(fork -> origin, forks whose origin is not what they were made from: gone, or stored anew with other contents)."""

@@ -116,13 +116,14 @@ class Overlay:
         found += [(reached << _SHIFT | cursor, header) for cursor, header in self._scratch_checkpoints(thread_id, scratch_after)]
         return found
 
-    def census(self, thread_id: str, upto: int) -> tuple[int, object] | None:
+    def census(self, thread_id: str, upto: int, writes_upto: int) -> tuple[int, object] | None:
         """`Store.census` of the base, its second part with that of the scratch file (none: as of an empty one)."""
         scratch = self.scratch
-        base = self.base.census(thread_id, upto >> _SHIFT)
-        own: tuple[int, object] | None = (0, None)
+        low = (1 << _SHIFT) - 1
+        base = self.base.census(thread_id, upto >> _SHIFT, writes_upto >> _SHIFT)
+        own: tuple[int, object] | None = (0, (None, 0))
         if scratch is not None:
-            own = scratch.census(thread_id, upto & ((1 << _SHIFT) - 1))
+            own = scratch.census(thread_id, upto & low, writes_upto & low)
         return (base[0], (base[1], own)) if base is not None and own is not None else None
 
     def _scratch_checkpoints(self, thread_id: str, after: int) -> list[tuple[int, Checkpoint]]:

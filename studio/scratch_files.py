@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import glob
 import os
 import sqlite3
 from dataclasses import dataclass
@@ -9,13 +11,14 @@ from pathlib import Path
 
 from studio.errors import OpenError, PatchError, RefError
 from studio.forks.scratch import (
-    NOTES_SUFFIX,
     SUFFIX,
     Scratch,
     default_folder,
     is_scratch_file,
+    lies_with_ours,
     look,
     meta_in,
+    notes_beside,
     tables_in,
     temporary_folder,
 )
@@ -23,6 +26,8 @@ from studio.forks.writing import write_transaction
 from studio.stores.sniff import SIDES
 
 KNOWN_TABLES = frozenset({"checkpoints", "writes", "studio_scratch", "studio_origins"})
+NOTES_TABLES = frozenset({"runs", "audit", "studio_origins", "marks", "notes"})
+"""Also those of earlier versions."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,10 +76,10 @@ def remove(path_or_store: str, *, notes: bool = False) -> list[str]:
     Returns what was deleted. RefError when there is none; PatchError while another program writes to it, and for a file
     that holds more than the studio puts into one.
     """
-    path = path_or_store if _lies_with_ours(path_or_store) or is_scratch_file(path_or_store) else Scratch(path_or_store).path
-    if not os.path.isfile(path) or not (_lies_with_ours(path) or is_scratch_file(path)):
+    path = path_or_store if lies_with_ours(path_or_store) or is_scratch_file(path_or_store) else Scratch(path_or_store).path
+    if not os.path.isfile(path) or not (lies_with_ours(path) or is_scratch_file(path)):
         raise RefError(f"There is no scratch file for {path_or_store}.", "`studio scratch ls` lists them.")
-    if not _lies_with_ours(path) and (more := look(path, tables_in) - KNOWN_TABLES):
+    if not lies_with_ours(path) and (more := look(path, tables_in) - KNOWN_TABLES):
         names = ", ".join(sorted(more)[:5])
         raise PatchError(f"{path} is not removed: it has tables of another program ({names}).", "Delete it yourself.", "not-ours")
     try:
@@ -83,9 +88,11 @@ def remove(path_or_store: str, *, notes: bool = False) -> list[str]:
     except PatchError as error:
         if error.slug == "locked":
             raise
+    if _is_open_elsewhere(path):
+        raise PatchError(f"{path} is not removed: another program has it open, a run perhaps.", "End that first.", "locked")
     wanted = [path + end for end in ("", *SIDES)]
-    if notes and path.endswith(SUFFIX):
-        wanted += [path.removesuffix(SUFFIX) + NOTES_SUFFIX + end for end in ("", *SIDES)]
+    if notes and _are_notes(beside := notes_beside(path)):
+        wanted += [beside + end for end in ("", *SIDES)]
     gone = []
     for name in wanted:
         if os.path.lexists(name):
@@ -97,6 +104,24 @@ def remove(path_or_store: str, *, notes: bool = False) -> list[str]:
     return gone
 
 
+def _are_notes(path: str) -> bool:
+    """Whether a file holds what the studio notes and nothing else."""
+    try:
+        return os.path.isfile(path) and look(path, tables_in) - {"sqlite_sequence"} <= NOTES_TABLES
+    except (OpenError, sqlite3.DatabaseError):
+        return False
+
+
+def _is_open_elsewhere(path: str) -> bool:
+    """Whether a process of this user has the file open, where `/proc` tells: a run keeps it open for as long as it lasts."""
+    real = os.path.realpath(path)
+    for entry in glob.iglob("/proc/[0-9]*/fd/*"):
+        with contextlib.suppress(OSError):
+            if entry.split("/")[2] != str(os.getpid()) and os.readlink(entry) == real:
+                return True
+    return False
+
+
 def _counted(connection: sqlite3.Connection) -> tuple[dict[str, str], int]:
     there = "studio_origins" in tables_in(connection)
     return meta_in(connection), connection.execute("SELECT count(*) FROM studio_origins").fetchone()[0] if there else 0
@@ -104,9 +129,3 @@ def _counted(connection: sqlite3.Connection) -> tuple[dict[str, str], int]:
 
 def _our_folders() -> tuple[Path, ...]:
     return default_folder(), temporary_folder()
-
-
-def _lies_with_ours(path: str) -> bool:
-    """Whether it bears the name of a scratch file and lies in a folder where the studio keeps them."""
-    real = Path(os.path.realpath(path))
-    return real.name.endswith(SUFFIX) and any(real.parent == Path(os.path.realpath(folder)) for folder in _our_folders())

@@ -77,6 +77,7 @@ class Session:
         self._watcher = Watcher(self._look)
         self._failures = 0
         self._lost: Problem | None = None
+        self._unread: dict[str, Problem] = {}
         self._callbacks: list[Callable[[str], None]] = []
         self._open_scratch()
 
@@ -108,8 +109,15 @@ class Session:
         """Lay the scratch file over the base once it exists."""
         scratch = self.scratch
         if self.overlay.scratch is None and scratch.exists() and not scratch.is_store:
-            self.overlay.set_scratch(open_store(scratch.path))
+            try:
+                self.overlay.set_scratch(open_store(scratch.path))
+                self._unread.pop(scratch.path, None)
+            except OpenError as error:  # the opened file is still there to be read
+                self._note_unread(scratch.path, error)
         self._read_origins()
+
+    def _note_unread(self, path: str, error: OpenError) -> None:
+        self._unread[path] = Problem("forks-unreadable", path, f"forks or runs that were kept cannot be read: {error.message}")
 
     def _read_origins(self) -> None:
         self.forest.set_origins(self._origins())
@@ -117,7 +125,14 @@ class Session:
     def _origins(self) -> dict[Address, tuple[Address, str]]:
         """Fork -> (origin, hash of its blob), as recorded now."""
         scratch = self.scratch
-        return scratch.origins() if scratch.exists() or os.path.exists(scratch.notes_path) else {}
+        try:
+            found = scratch.origins() if scratch.exists() or os.path.exists(scratch.notes_path) else {}
+        except OpenError as error:
+            if scratch.path not in self._unread:  # said already
+                self._note_unread(scratch.notes_path, error)
+            return {}
+        self._unread.pop(scratch.notes_path, None)
+        return found
 
     def close(self) -> None:
         """End runs and watching, and close the stores."""
@@ -210,7 +225,8 @@ class Session:
         return found
 
     def problems(self) -> list[Problem]:
-        return [*self.overlay.problems(), *([self._lost] if self._lost is not None else [])]
+        lost = [self._lost] if self._lost is not None else []
+        return [*self.overlay.problems(), *lost, *self._unread.values()]
 
     # ------------------------------------------------------------------ live
 

@@ -79,6 +79,16 @@ def test_rows_that_stay_when_old_ones_are_pruned_keep_their_numbers(shop: Path) 
         assert [problem.kind for problem in session.tree("done").problems] == ["orphan-parent"]
 
 
+def test_writes_that_are_removed_are_no_longer_shown_in_an_open_session(shop: Path) -> None:
+    with closing(Session.open(str(shop))) as session:
+        session.refresh()
+        assert any(row.channels for row in session.tree("done").rows())
+        run_sql(shop, "DELETE FROM writes WHERE thread_id = 'done'")
+        session.refresh()
+        with closing(Session.open(str(shop))) as fresh:
+            assert session.tree("done").rows() == fresh.tree("done").rows()
+
+
 def test_a_file_that_is_put_in_the_place_of_another_is_seen(shop: Path, tmp_path: Path) -> None:
     other = make_shop(tmp_path / "other.sqlite")
     with closing(Session.open(str(shop))) as session:

@@ -11,7 +11,7 @@ from studio.explain.reducers import REMOVE_ALL, is_message, is_removal, message_
 from studio.model import Value
 from studio.value import MISSING, Tagged
 
-_DEPTH, _FIRST = 4, 16
+_DEPTH, _FIRST = 12, 1000
 
 
 class HasValues(Protocol):

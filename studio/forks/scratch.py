@@ -102,6 +102,18 @@ def _key(location: str) -> str:
     return f"{stem}-{digest}"
 
 
+def notes_beside(path: str) -> str:
+    """Where runs and the audit of a scratch file are kept."""
+    return path.removesuffix(SUFFIX) + NOTES_SUFFIX
+
+
+def lies_with_ours(path: str) -> bool:
+    """Whether it bears the name of a scratch file and lies in a folder where the studio keeps them."""
+    real = Path(os.path.realpath(path))
+    folders = (default_folder(), temporary_folder())
+    return real.name.endswith(SUFFIX) and any(real.parent == Path(os.path.realpath(folder)) for folder in folders)
+
+
 def is_scratch_file(path: str | os.PathLike[str]) -> bool:
     """True for a file that the studio made: it may be written to. Looks without a trace, whatever the file is."""
     if not os.path.isfile(path):
@@ -145,8 +157,9 @@ class Scratch:
         self.store_location = os.path.realpath(store_location)
         self.temporary = False
         """True when it lies in a temporary folder because the user's data folder cannot be written."""
-        self.is_store = path is None and is_scratch_file(self.store_location)
-        """True when the opened location is itself a scratch file: forks go right into it."""
+        self.is_store = path is None and lies_with_ours(self.store_location) and is_scratch_file(self.store_location)
+        """True when the opened location is itself one of our scratch files: forks go right into it. What a file says of itself is
+        not enough: it must lie where the studio keeps them."""
         self._origins: dict[str, tuple[object, dict[Address, tuple[Address, str]]]] = {}
         self.folder = default_folder()
         self.given = path is not None
@@ -158,9 +171,7 @@ class Scratch:
             self.path = self.store_location
         else:
             self.path = str(self.folder / (_key(self.store_location) + SUFFIX))
-        self.notes_path = (
-            self.path.removesuffix(SUFFIX) + NOTES_SUFFIX if not self.given else str(Path(self.path).with_suffix(NOTES_SUFFIX))
-        )
+        self.notes_path = notes_beside(self.path)
         if self.given and os.path.realpath(self.path) == self.store_location and not is_scratch_file(self.path):
             reason = "The scratch file cannot be the opened file itself."
             raise PatchError(reason, "Use --in-place to add forks to your own file.", "scratch-is-store")

@@ -59,8 +59,8 @@ class Store(Protocol):
     def write_headers(self, thread_id: str, after: int = 0) -> Sequence[tuple[int, WriteRow]]:
         """(cursor, row without value) of all writes of a thread stored after `after`."""
 
-    def census(self, thread_id: str, upto: int) -> tuple[int, object] | None:
-        """(checkpoints of a thread stored up to cursor `upto`, id of the one at it): differs when one of them was deleted
+    def census(self, thread_id: str, upto: int, writes_upto: int) -> tuple[int, object] | None:
+        """(checkpoints of a thread stored up to a cursor, what else tells): differs when one of them or of its writes was deleted
         or replaced. None where a damaged table cannot tell. Cheap, whatever the thread's length."""
 
     def raw(self, addresses: Iterable[Address]) -> dict[Address, RawCheckpoint]:

@@ -125,12 +125,22 @@ class Queries:
             lambda: self._damage.rows_of(self._connection, self._table).of_thread(thread_id),
         )
 
-    def census(self, thread_id: str, upto: int) -> tuple[int, str | None] | None:
-        def by_query() -> tuple[int, str | None]:
+    def census(self, thread_id: str, upto: int, writes_upto: int) -> tuple[int, object] | None:
+        """(checkpoints up to a row, (id of the one at it, number of writes up to a row of theirs)); None for damaged tables."""
+        writes = self._layout.writes
+
+        def count_writes() -> int:
+            if writes is None:
+                return 0
+            where, values = rows.in_thread(thread_id, 0, self._layout.utf16)
+            query = f"SELECT count(*) FROM {writes.name} {where} AND rowid <= ?"
+            return int(self._connection.execute(query, [*values, writes_upto]).fetchone()[0])
+
+        def by_query() -> tuple[int, object]:
             where, values = rows.in_thread(thread_id, 0, self._layout.utf16)
             query = f"SELECT count(*), max(CASE WHEN rowid = ? THEN {self._table.id} END) FROM {self._table.name} {where}"
             number, last = self._connection.execute(f"{query} AND rowid <= ?", [upto, *values, upto]).fetchone()
-            return number, None if last is None else rows.text_of(last)
+            return number, (None if last is None else rows.text_of(last), count_writes())
 
         return self._damage.either(self._table, by_query, lambda: None)
 

@@ -103,8 +103,8 @@ class SqliteStore:
         self._note_odd_ids(thread_id, found)
         return found
 
-    def census(self, thread_id: str, upto: int) -> tuple[int, str | None] | None:
-        return self._look(lambda queries: queries.census(thread_id, upto))
+    def census(self, thread_id: str, upto: int, writes_upto: int) -> tuple[int, object] | None:
+        return self._look(lambda queries: queries.census(thread_id, upto, writes_upto))
 
     def write_headers(self, thread_id: str, after: int = 0) -> Sequence[tuple[int, WriteRow]]:
         def read(queries: Queries) -> list[tuple[int, WriteRow]]:

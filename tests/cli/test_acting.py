@@ -5,9 +5,11 @@ from __future__ import annotations
 import json
 import os
 import signal
+import sqlite3
 import subprocess
 import sys
 import time
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -282,3 +284,39 @@ def test_a_given_scratch_file_holds_the_forks(studio: Studio, shop: Path, tmp_pa
     doc = studio("fork", shop, "head", "--thread", "done", "--set", "/price=2.0", "--scratch", scratch, "--json").doc
     assert doc["stored_in"] == str(scratch)
     assert studio("show", scratch, doc["checkpoint_id"], "--json").doc["values"]["price"] == 2.0
+
+
+def test_a_file_that_calls_itself_a_scratch_file_is_not_written(studio: Studio, shop: Path) -> None:
+    with closing(sqlite3.connect(shop)) as connection, connection:
+        connection.execute("CREATE TABLE studio_scratch (key TEXT PRIMARY KEY, value TEXT NOT NULL)")
+        marks = [("format", "1"), ("store", "x"), ("created_at", "y")]
+        connection.executemany("INSERT INTO studio_scratch VALUES (?, ?)", marks)
+    before = shop.read_bytes()
+    made = studio("fork", shop, "3", "--thread", "done", "--json")
+    assert made.code == 0 and made.doc["stored_in"] != str(shop)
+    assert shop.read_bytes() == before
+
+
+def test_removing_forks_removes_no_file_of_somebody_else_and_none_in_use(studio: Studio, shop: Path, tmp_path: Path) -> None:
+    given, beside = tmp_path / "x.scratch.sqlite", tmp_path / "x.notes.sqlite"
+    beside.write_text("precious")
+    assert studio("fork", shop, "3", "--thread", "done", "--scratch", given).code == 0
+    program = "import sys; held = open(sys.argv[1]); print('open', flush=True); sys.stdin.read()"
+    with subprocess.Popen(
+        [sys.executable, "-c", program, given], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    ) as other:
+        assert other.stdout is not None and other.stdout.readline() == "open\n"
+        kept = studio("scratch", "rm", given, "--notes", "--yes")
+        assert kept.code == 1 and given.exists() and "has it open" in kept.err
+        other.communicate()
+    assert studio("scratch", "rm", given, "--notes", "--yes").code == 0
+    assert not given.exists() and beside.read_text() == "precious"
+
+
+def test_kept_forks_that_cannot_be_read_hide_nothing_of_the_file(studio: Studio, shop: Path) -> None:
+    made = studio("fork", shop, "3", "--thread", "done", "--json").doc
+    Path(made["stored_in"]).write_bytes(b"no database" * 500)
+    found = studio("ls", shop, "--json")
+    assert found.code == 0 and len(found.doc["threads"]) > 2
+    assert [problem["kind"] for problem in found.doc["problems"]] == ["forks-unreadable"]
+    assert studio("show", shop, "3", "--thread", "done").code == 0
