@@ -28,6 +28,7 @@ document.addEventListener("htmx:after:swap", (event) => {
   const target = event.detail.ctx?.target;
   if (target === drawer && !drawer.open) drawer.showModal();
   if (target === drawer) drawer.querySelector("[autofocus]")?.focus();
+  if (target === drawer) takeOver(drawer.querySelector("#search-again"));
   if (target?.id === "stage" && document.getElementById("run")) document.body.dataset.drawer = "side";
   const log = document.querySelector("#run .log");
   if (log && target?.closest?.("#run, #stage")) log.scrollTop = log.scrollHeight;
@@ -40,6 +41,27 @@ document.addEventListener("htmx:after:swap", () => {
   button.disabled = Boolean(why);
   button.title = why ? why.lastChild.textContent.trim() : "";
 });
+
+const search = document.querySelector(".top .search input[type=search]");
+let typed = 0;
+search?.addEventListener("input", () => {
+  clearTimeout(typed);
+  if (search.value.trim()) typed = setTimeout(() => search.form.requestSubmit(), 300);
+});
+search?.form.addEventListener("submit", () => clearTimeout(typed));
+
+/** The field of the dialog goes on where the one of the header was, with what was typed while the dialog was on its way. */
+function takeOver(field) {
+  if (!field || !search) return;
+  clearTimeout(typed);
+  const words = search.value;
+  search.value = "";
+  if (words && words.trim() !== field.value) {
+    field.value = words;
+    field.dispatchEvent(new Event("input", { bubbles: true }));
+  }
+  field.setSelectionRange(field.value.length, field.value.length);
+}
 
 let timer = 0;
 document.addEventListener("input", (event) => {

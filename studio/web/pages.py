@@ -133,7 +133,7 @@ def router(book: Book, pages: Pages, stopping: Callable[[], bool]) -> APIRouter:
             "drawer": partial(request),
         }
         if partial(request):
-            return html(pages.block("search.html", "list", **context))
+            return html(pages.block("search.html", "hits" if target(request) == "search-hits" else "list", **context))
         return html(
             pages.page(
                 "search.html", theme(request), back=place.url(), file=gate.line(os.path.basename(session.location), 60), **context

@@ -174,6 +174,7 @@ def test_the_wrong_refund_is_repaired_in_the_browser_alone(at_refund: Visit, sup
     page.click("#fork-form button:has-text('Fork and run')")
     page.wait_for_selector("#run .answer-form", timeout=40_000)
     assert "Approve the refund of 49.90 EUR" in page.locator("#run").inner_text()
+    assert "yes" in page.locator("#run .asked dt:text-is('choices') + dd").inner_text()
     page.wait_for_selector(".sides")
     page.fill("#run .answer-form textarea", "yes")
     page.wait_for_selector("#run .answer-form [name=planned]", state="attached")
@@ -390,3 +391,41 @@ def test_a_filter_without_a_match_says_so(at_refund: Visit) -> None:
     page.keyboard.type("zzz")
     page.keyboard.press("Enter")
     page.wait_for_selector("#drawer :text('No match for “zzz”')")
+
+
+def test_channels_without_room_are_counted(browser: Any, support: Path, tmp_path: Path) -> None:
+    with served(support, tmp_path, REFUND) as url:
+        for width, height in ((1440, 900), (1024, 700)):
+            with visit(browser, url, viewport={"width": width, "height": height}) as seen:
+                row = seen.page.locator(".row:has-text('read_history')").first
+                chips = row.locator(".chip:not(.more)").count()
+                assert row.locator(".chips").get_attribute("title") == "history, policy"
+                assert chips == 2 or row.locator(".chip.more").inner_text() == f"+{2 - chips}"
+                hidden = "[...document.querySelectorAll('.chips')].filter((box) => [...box.children].some((chip) => "
+                hidden += "chip.offsetLeft + chip.offsetWidth > box.offsetLeft + box.offsetWidth + 1)).length"
+                assert seen.page.evaluate(hidden) == 0, width
+
+
+def test_search_begins_while_one_types_and_names_the_other_threads(at_refund: Visit) -> None:
+    page = at_refund.page
+    page.keyboard.press("/")
+    page.keyboard.type("refu")
+    page.wait_for_selector("#drawer[open] .hits")
+    page.keyboard.type("nd of 129")
+    page.wait_for_selector("#drawer :text('No match for “refund of 129”'), #drawer .hits mark:text-is('refund of 129')")
+    assert page.locator("#search-again").input_value() == "refund of 129"
+    page.fill("#search-again", "gift")
+    page.wait_for_selector("#drawer h2:text-is('In other threads') + .hits .hit-where b:text-is('refund-5150') >> nth=0")
+    page.fill("#search-again", "4711")
+    page.wait_for_selector("#drawer h2:text-is('In refund-4711')")
+
+
+def test_every_page_has_the_switch_of_colours(browser: Any, support: Path, tmp_path: Path) -> None:
+    (support.parent / "second.sqlite").write_bytes(support.read_bytes())
+    with served(support.parent, tmp_path) as url, visit(browser, url) as seen:
+        for path in ("/", "/f/second.sqlite/threads", "/f/second.sqlite/search?q=chair"):
+            seen.goto(path)
+            before = seen.page.locator("html").get_attribute("data-theme")
+            seen.page.click(".theme-form button")
+            seen.page.wait_for_load_state("load")
+            assert seen.page.locator("html").get_attribute("data-theme") in {"dark", "light"} - {before}

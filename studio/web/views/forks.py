@@ -4,18 +4,20 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
 from studio import tagged
 from studio.errors import StudioError
 from studio.model import ForkPreview, RunPlan, Value
-from studio.render import gate, masking, secrets
+from studio.render import gate, masking, preview, secrets
 from studio.running.ways import NOTHING_LEFT
+from studio.web.views.changes import question_text
 from studio.web.views.values import Shown, Span, shown, text_spans
 
 MOST_PREVIEW = 40
+MOST_DETAILS = 24
 NOTHING_RUNS = "Nothing is left to run here: the graph had ended. Choose a node to go on with under “More ways”."
 
 
@@ -152,6 +154,32 @@ class AnswerRow:
     question: str
     text: str = ""
     error: str = ""
+    details: tuple[tuple[str, str], ...] = ()
+    """(name, value in words) of what the question holds beside its text: choices, amounts, arguments."""
+
+
+def answer_row(ident: str, node: str, value: Value) -> AnswerRow:
+    """A question to answer, with everything that was handed to `interrupt`."""
+    question, leaves = question_text(value), []
+    for name, leaf in _leaves(value, "", 0):
+        words = preview.summary(leaf, 160, key=name.rpartition(".")[2])
+        if not (isinstance(leaf, str) and gate.line(leaf, 300) == question):
+            leaves.append((gate.line(name, 80), words))
+        if len(leaves) == MOST_DETAILS:
+            break
+    return AnswerRow(ident, gate.line(node, 60), question, details=tuple(leaves))
+
+
+def _leaves(value: Value, name: str, depth: int) -> Iterator[tuple[str, Value]]:
+    """Dotted names and values of what lies in a question; a list of plain values stays one line."""
+    if depth < 4 and isinstance(value, Mapping):
+        for key, inner in value.items():
+            yield from _leaves(inner, f"{name}.{key}" if name else str(key), depth + 1)
+    elif depth < 4 and isinstance(value, list) and any(isinstance(item, (Mapping, list)) for item in value):
+        for index, inner in enumerate(value):
+            yield from _leaves(inner, f"{name}.{index}" if name else str(index), depth + 1)
+    elif name:
+        yield name, value
 
 
 def named(names: Iterable[str]) -> tuple[tuple[str, str], ...]:
@@ -205,7 +233,7 @@ def json_text(value: Value, key: str | None, show_secrets: bool) -> str:
 
 
 def promise(
-    preview: ForkPreview | None,
+    forked: ForkPreview | None,
     planned: HasPlan,
     *,
     error: StudioError | None = None,
@@ -214,7 +242,7 @@ def promise(
     edited: bool = False,
 ) -> Promise:
     """`planned` is a plan or why there is none; `following` is what runs next as far as the file alone tells."""
-    changes = preview.changes if preview else ()
+    changes = forked.changes if forked else ()
     effects = tuple(_effect(change.path, change.op, change.before, change.after) for change in changes[:MOST_PREVIEW])
     wrong = planned.error
     runs = planned.plan.runs if planned.plan else following
@@ -222,8 +250,8 @@ def promise(
         effects=effects,
         more=max(0, len(changes) - MOST_PREVIEW),
         next_text=_names(following),
-        warnings=tuple(gate.line(text, 300) for text in (preview.warnings if preview else ())),
-        refused=gate.line(preview.refused, 400) if preview and preview.refused else "",
+        warnings=tuple(gate.line(text, 300) for text in (forked.warnings if forked else ())),
+        refused=gate.line(forked.refused, 400) if forked and forked.refused else "",
         error=gate.line(error.message, 400) if error else "",
         error_hint=gate.line(error.hint, 300) if error else "",
         plan=_plan(planned.plan) if planned.plan else None,

@@ -13,9 +13,9 @@ from studio.runs import Run
 from studio.session import Session
 from studio.tree import CheckpointTree
 from studio.web.links import Place
-from studio.web.views.changes import Group, _groups, question_text
+from studio.web.views.changes import Group, _groups
 from studio.web.views.chat import message_channels
-from studio.web.views.forks import AnswerRow
+from studio.web.views.forks import AnswerRow, answer_row
 from studio.web.views.timeline import badges
 from studio.web.views.values import NOTHING, Line, Shown, shown
 
@@ -101,11 +101,7 @@ def _questions(end: Mapping[str, Any]) -> tuple[AnswerRow, ...]:
     out = []
     for index, item in enumerate(end.get("interrupts") or ()):
         if isinstance(item, Mapping):
-            out.append(
-                AnswerRow(
-                    str(item.get("id") or index), gate.line(str(item.get("task") or ""), 60), question_text(item.get("value"))
-                )
-            )
+            out.append(answer_row(str(item.get("id") or index), str(item.get("task") or ""), item.get("value")))
     return tuple(out)
 
 

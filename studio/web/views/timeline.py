@@ -22,6 +22,10 @@ MIDDLE = ROW_HEIGHT // 2
 LEFT = 16
 """Centre of lane 0 from the left edge."""
 MOST_CHIPS = 3
+ROW_ROOM = 345
+"""Pixels for lanes, title, badges and chips in a row of an ordinary window; in a narrower one chips are cut, not dropped."""
+MORE_ROOM = 24
+"""Pixels of the count of channels without a chip."""
 SOURCES = {"loop": "superstep", "input": "input", "update": "update_state", "fork": "fork"}
 
 
@@ -55,6 +59,9 @@ class RowView:
     """(text, kind) with kind head, wait, fail, fork, mark."""
     chips: tuple[str, ...]
     more_chips: int
+    """Channels without a chip, because there is no room for it."""
+    channels: str
+    """All of them, in words."""
     gap: str
     when: str
     iso: str
@@ -145,6 +152,7 @@ def _row(tree: CheckpointTree, place: Place, rows: Sequence[Row], index: int, lo
     row = rows[index]
     address = row.checkpoint.address
     selected = address == place.address
+    chips = _chips(row, tree.lane_count)
     return RowView(
         dom_id="cp-" + _short(f"{address.checkpoint_ns} {address.checkpoint_id}"),
         href=Place(place.file).at_address(address).url(),
@@ -152,9 +160,10 @@ def _row(tree: CheckpointTree, place: Place, rows: Sequence[Row], index: int, lo
         title=gate.line(row.label, 80),
         subtitle=_subtitle(row),
         badges=badges(row),
-        chips=tuple(gate.line(name, 22) for name in row.channels[:MOST_CHIPS]),
-        more_chips=max(0, len(row.channels) - MOST_CHIPS),
-        gap=labels.duration(row.seconds),
+        chips=chips,
+        more_chips=len(row.channels) - len(chips),
+        channels=gate.line(", ".join(row.channels), 300),
+        gap="" if row.origin_checkpoint_id is not None else labels.duration(row.seconds),
         when=labels.when(row.checkpoint.created_at) + " UTC",
         iso=row.checkpoint.created_at or "",
         level=row.depth + 1,
@@ -165,6 +174,20 @@ def _row(tree: CheckpointTree, place: Place, rows: Sequence[Row], index: int, lo
         shape=pen.shape(index),
         status=labels.status_word(row.status) if row.status else "",
     )
+
+
+def _chips(row: Row, lane_count: int) -> tuple[str, ...]:
+    """Names of written channels, as many as fit beside the row's title and badges."""
+    badge_room = sum(24 + 6 * len(text) for text, _ in badges(row))
+    room = ROW_ROOM - lane_width(lane_count) - badge_room - int(7.6 * len(row.label))
+    found: list[str] = []
+    for channel in row.channels[:MOST_CHIPS]:
+        name = gate.line(channel, 22)
+        room -= 17 + int(6.6 * len(name))
+        if room < (0 if len(found) + 1 == len(row.channels) else MORE_ROOM):
+            break
+        found.append(name)
+    return tuple(found)
 
 
 def _short(name: str) -> str:
