@@ -10,6 +10,7 @@ from typing import Any
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
 from studio import assets
+from studio.render import labels
 from studio.web.links import sealed
 
 STYLES = (
@@ -42,7 +43,7 @@ class Pages:
             lstrip_blocks=True,
         )
         self._env.globals.update(asset=self.asset, styles=STYLES, modules=MODULES)
-        self._env.filters["sealed"] = sealed
+        self._env.filters.update(sealed=sealed, plural=labels.plural)
 
     def asset(self, name: str) -> str:
         """The address of a static file; its content's hash in it lets the browser keep it.

@@ -305,6 +305,8 @@ def test_a_long_thread_is_loaded_where_one_looks(browser: Any, tmp_path: Path) -
         page.wait_for_selector(f"{SELECTED}:has-text('#1200')")
         assert page.locator(SELECTED).is_visible()
         assert page.locator(".row").count() <= 1_000
+        gap = page.locator(".chain li.between")
+        assert "supersteps before" in gap.inner_text() and gap.locator("a").count() == 0, "words that open nothing are no link"
         page.keyboard.press("End")
         page.wait_for_selector(f"{SELECTED}:has-text('#2499')")
         page.keyboard.press("Home")
@@ -429,3 +431,27 @@ def test_every_page_has_the_switch_of_colours(browser: Any, support: Path, tmp_p
             seen.page.click(".theme-form button")
             seen.page.wait_for_load_state("load")
             assert seen.page.locator("html").get_attribute("data-theme") in {"dark", "light"} - {before}
+
+
+def test_two_branches_show_first_what_is_new_in_each_step(browser: Any, support: Path, tmp_path: Path) -> None:
+    with served(support, tmp_path, REFUND + "&path=/refund/amount") as url, visit(browser, url) as seen:
+        page = seen.page
+        page.fill("#fork-form textarea", "49.90")
+        page.check("#promise input[name=agree]")
+        page.click("#fork-form button:has-text('Fork and run')")
+        page.wait_for_selector(".sides", timeout=40_000)
+        pairs = page.locator(".pair")
+        assert "/refund/amount" in pairs.nth(0).locator(".cell > .cell-line").first.inner_text()
+        for index in range(1, pairs.count()):
+            assert "/refund/amount" not in " ".join(pairs.nth(index).locator(".cell > .cell-line").all_inner_texts())
+        folded = page.locator(".pair .cell-rest:has-text('/refund/amount')").first
+        assert not folded.locator(".cell-line").first.is_visible()
+        folded.locator("summary").click()
+        assert folded.locator(".cell-line").first.is_visible()
+        fork = page.locator(".row:has-text('fork of #5')")
+        assert fork.locator(".gap").inner_text() == "" and fork.locator("b").get_attribute("title")
+
+
+def test_one_of_a_kind_is_counted_as_one(at_refund: Visit) -> None:
+    at_refund.goto("/f/support_agent.sqlite?thread=complaint-4711&at=1f121127-b7ce-6d58-bfff-5a954477d838&tab=state")
+    at_refund.page.wait_for_selector("summary:text-is('1 scheduling channel')")

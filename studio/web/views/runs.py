@@ -22,6 +22,8 @@ from studio.web.views.values import NOTHING, Line, Shown, shown
 MOST_LOG = 400
 MOST_STEPS = 200
 MOST_LINES = 3
+MOST_DRAWN = 100
+"""Lines of a step, those included that are opened on demand."""
 WORDS = {
     "running": ("Running", "run"),
     "done": ("Done", "ok"),
@@ -153,7 +155,10 @@ class Cell:
     title: str
     badges: tuple[tuple[str, str], ...]
     lines: tuple[Line, ...]
-    more: int
+    rest: tuple[Line, ...] = ()
+    """Opened on demand: the ones that did not fit, then the differences that the step above had already."""
+    more: int = 0
+    """Lines that are not drawn at all."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -220,11 +225,11 @@ def branches(session: Session, tree: CheckpointTree, place: Place) -> Branches:
     left, right = left_line[shared:], right_line[shared:]
     if right and left and tree.origin(right[0]) == left_line[shared - 1]:
         left = left_line[shared - 1 :]  # a fork stands beside its origin
-    pairs = []
+    pairs: list[Pair] = []
+    known: Sequence[Change] = ()
     for index in range(min(MOST_STEPS, max(len(left), len(right)))):
-        pairs.append(
-            _pair(session, tree, place, left[index] if index < len(left) else None, right[index] if index < len(right) else None)
-        )
+        pair, known = _pair(session, tree, place, left[index : index + 1], right[index : index + 1], known)
+        pairs.append(pair)
     ends = session.compare(right_leaf, left_leaf)
     plain = Comparison(ends.before, ends.after, tuple(_anonymous(ends)), ends.problems)
     options = tuple(
@@ -259,17 +264,35 @@ def _branch_title(tree: CheckpointTree, leaf: Address) -> str:
     return f"{word} #{row.number}"
 
 
-def _pair(session: Session, tree: CheckpointTree, place: Place, left: Address | None, right: Address | None) -> Pair:
-    """Two steps of the same distance from where the branches part, each with its side of what differs between them."""
-    if left is None or right is None:
-        return Pair(_alone(session, tree, place, left), _alone(session, tree, place, right), True)
-    talk = set(message_channels(session.state(right)))
-    differing = sorted(session.compare(right, left).changes, key=lambda change: change.channel in talk)  # values before words
+def _pair(
+    session: Session,
+    tree: CheckpointTree,
+    place: Place,
+    left: Sequence[Address],
+    right: Sequence[Address],
+    known: Sequence[Change],
+) -> tuple[Pair, Sequence[Change]]:
+    """Two steps of the same distance from where the branches part, and all that differs between them.
+
+    Each shows its side of what differs since the step above; `known` is what differed there.
+    """
+    if not left or not right:
+        return Pair(_alone(session, tree, place, left), _alone(session, tree, place, right), True), known
+    talk = set(message_channels(session.state(right[0])))
+    differing = session.compare(right[0], left[0]).changes
+    before = {change.path: change for change in known}
+
+    def is_old(change: Change) -> bool:
+        same = before.get(change.path)
+        return same is not None and (same.op, same.before, same.after) == (change.op, change.before, change.after)
+
+    ordered = sorted(differing, key=lambda change: (is_old(change), change.channel in talk))  # values before words
+    fresh = sum(not is_old(change) for change in ordered)
     cells = []
-    for address, is_left in ((left, True), (right, False)):
-        lines = tuple(_side(change, is_left) for change in differing[:MOST_LINES])
-        cells.append(_cell(tree, place, address, lines, max(0, len(differing) - MOST_LINES)))
-    return Pair(cells[0], cells[1], bool(differing))
+    for address, is_left in ((left[0], True), (right[0], False)):
+        lines = [_side(change, is_left) for change in ordered[:MOST_DRAWN]]
+        cells.append(_cell(tree, place, address, lines, fresh, len(ordered)))
+    return Pair(cells[0], cells[1], bool(differing)), differing
 
 
 def _side(change: Change, is_left: bool) -> Line:
@@ -280,26 +303,30 @@ def _side(change: Change, is_left: bool) -> Line:
     )
 
 
-def _alone(session: Session, tree: CheckpointTree, place: Place, address: Address | None) -> Cell | None:
-    if address is None:
+def _alone(session: Session, tree: CheckpointTree, place: Place, step: Sequence[Address]) -> Cell | None:
+    if not step:
         return None
+    address = step[0]
     changed = [change for change in session.compare(address, session.base_of(address)).changes if change.op != "remove"]
     talk = set(message_channels(session.state(address)))
     changed.sort(key=lambda change: change.channel in talk)
-    lines = tuple(
+    lines = [
         Line(gate.line(one.path, 60), shown(one.after, masking.name_in(one.path), path=one.path, width=72))
-        for one in changed[:MOST_LINES]
-    )
-    return _cell(tree, place, address, lines, max(0, len(changed) - MOST_LINES))
+        for one in changed[:MOST_DRAWN]
+    ]
+    return _cell(tree, place, address, lines, len(lines), len(changed))
 
 
-def _cell(tree: CheckpointTree, place: Place, address: Address, lines: tuple[Line, ...], more: int) -> Cell:
+def _cell(tree: CheckpointTree, place: Place, address: Address, lines: Sequence[Line], fresh: int, total: int) -> Cell:
+    """The first of `total` lines; `fresh` of them, which stand first, are new in this step."""
+    drawn = min(fresh, MOST_LINES)
     row = tree.row(address)
     return Cell(
         href=place.at_address(address, tab="changes", path=None, base=None, base_ns=None).url(),
         number=row.number,
         title=gate.line(row.label, 60),
         badges=badges(row),
-        lines=lines,
-        more=more,
+        lines=tuple(lines[:drawn]),
+        rest=tuple(lines[drawn:]),
+        more=total - len(lines),
     )

@@ -138,7 +138,7 @@ def search_view(place: Place, query: str, here: Iterable[Hit], elsewhere: Iterab
     note = (
         ""
         if mine or others
-        else f"No match for “{gate.line(query, 80)}” in any value."
+        else f"No match for “{gate.line(query, 80)}”: it does not occur in any value."
         if query
         else "Type what a value contains: a name, a number, an order."
     )

@@ -8,7 +8,7 @@ from typing import Any
 
 from studio import tagged
 from studio.model import Value
-from studio.render import gate, masking, preview, secrets, words
+from studio.render import gate, labels, masking, preview, secrets, words
 from studio.value import MapValue, Opaque, Tagged
 
 INLINE = 160
@@ -127,7 +127,7 @@ def count_of(value: Value) -> str:
     if isinstance(value, str):
         return f"{len(value):,} characters" if len(value) > INLINE - 4 else ""
     if isinstance(value, (list, dict)) and value:
-        return f"{len(value):,} {'item' if len(value) == 1 else 'items'}" if isinstance(value, list) else f"{len(value):,} keys"
+        return labels.plural(len(value), "item" if isinstance(value, list) else "key")
     return ""
 
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from studio import why as core
 from studio.errors import StudioError
 from studio.model import START, Address, Task
-from studio.render import gate, masking, preview
+from studio.render import gate, labels, masking, preview
 from studio.session import Session
 from studio.web.links import Place
 from studio.web.views.values import Line, shown
@@ -103,7 +103,7 @@ def _earlier(step: core.Step, place: Place) -> Step:
 
 def _gap(gap: core.Gap, place: Place) -> Step:
     href = _link(place, gap.nearest.address, gap.nearest.changes[0].path)
-    return Step(f"{gap.count} supersteps", "before" if gap.before else "between", "", href, "", kind="between")
+    return Step(labels.plural(gap.count, "superstep"), "before" if gap.before else "between", "", href, "", kind="between")
 
 
 def _link(place: Place, address: Address, path: str) -> str:
