@@ -320,7 +320,7 @@ class Desk:
 
     def _questions(self) -> tuple[forks.AnswerRow, ...]:
         return tuple(
-            forks.AnswerRow(interrupt.id or "", gate.line(task.name or "", 60), changes_view.question_text(interrupt.value))
+            forks.answer_row(interrupt.id or "", task.name or "", interrupt.value)
             for task in self.state.tasks
             for interrupt in task.interrupts
             if not interrupt.answered and task.status == "paused"
