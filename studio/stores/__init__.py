@@ -17,8 +17,10 @@ def open_store(location: str) -> Store:
 
     Raises OpenError in words for everything else; for a folder with several databases they are its `candidates`.
     """
+    from studio.stores.private_copy import tidy
     from studio.stores.sqlite import SqliteStore
 
+    tidy()
     scheme = re.match(r"([A-Za-z][A-Za-z0-9+.-]*)://", location)
     if scheme and not os.path.exists(location):
         raise OpenError(f"Locations that begin with {scheme[1]}:// cannot be opened.", "Name a SQLite file.", "unknown-scheme")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import shutil
+import signal
 import sqlite3
 import subprocess
 import sys
@@ -224,8 +225,10 @@ def test_copies_of_a_killed_process_are_swept(tmp_path: Path, shop: Path, monkey
     stale.mkdir()
     (stale / "owner").touch()
     (stale / "copy.sqlite").write_bytes(b"x")
-    monkeypatch.setattr(private_copy, "_swept", False)
-    private_copy.PrivateCopy(str(shop)).remove()
+    for folder in (stale, Path(kept.folder)):
+        os.utime(folder, (1, 1))
+    monkeypatch.setattr(private_copy, "_tidied", False)
+    open_store(str(shop)).close()
     assert not stale.exists()
     assert Path(kept.path).exists()
     kept.remove()
@@ -241,6 +244,35 @@ def _open_to_all(shop: Path) -> None:
 def _as_nobody(program: str, shop: Path) -> subprocess.CompletedProcess[str]:
     become = "import os, studio.stores.sqlite; os.setgid(65534); os.setuid(65534);"
     return subprocess.run([sys.executable, "-c", become + program, str(shop)], capture_output=True, text=True, check=False)
+
+
+@pytest.mark.parametrize("name", private_copy.ENDINGS)
+@pytest.mark.parametrize("program", ["a script", "the server"])
+def test_copies_go_away_when_a_signal_ends_the_process(shop: Path, tmp_path: Path, name: str, program: str) -> None:
+    left_behind(
+        shop,
+        "PRAGMA journal_mode=delete",
+        "PRAGMA cache_size=1",
+        "BEGIN IMMEDIATE",
+        "UPDATE checkpoints SET type = zeroblob(9000)",
+    )
+    (tmp_path / "copies").mkdir()
+    script = "import sys, time, studio.stores as s; kept = s.open_store(sys.argv[1]); print('ready', flush=True); time.sleep(60)"
+    call = (
+        ["-c", script, str(shop)] if program == "a script" else ["-m", "studio", "web", str(shop), "--no-browser", "--port", "0"]
+    )
+    process = subprocess.Popen(
+        [sys.executable, *call], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True,
+        env={**os.environ, "TMPDIR": str(tmp_path / "copies")},
+    )  # fmt: skip
+    assert process.stdout is not None
+    while (line := process.stdout.readline()) and line != "ready\n" and "http://" not in line:
+        pass
+    assert list((tmp_path / "copies").iterdir())
+    process.send_signal(getattr(signal, name))
+    assert process.wait(20) == -getattr(signal, name)
+    process.stdout.close()
+    assert not list((tmp_path / "copies").iterdir())
 
 
 @pytest.mark.skipif(not hasattr(os, "getuid") or os.getuid() != 0, reason="only root can become someone else")
