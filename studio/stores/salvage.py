@@ -10,6 +10,7 @@ import sqlite3
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from itertools import islice
+from math import inf
 from time import monotonic
 
 from studio.stores.layout import Table
@@ -86,6 +87,10 @@ def salvage(connection: sqlite3.Connection, table: Table) -> Salvaged:
         budget -= (position if position is not None else start) - start if budget else 0
         budget = max(budget, PROBE_BEYOND)
     result.keys.update(backward)
+    # the walk from the end lost the row beside the damage: `sqlite3` steps on before it hands a row out
+    before = min(backward, default=None)
+    beside = [rowid for rowid in known if rowid not in result.keys and (before is None or rowid < before)][-1:]
+    _probe(connection, f"{select} NOT INDEXED WHERE rowid = ?", beside, last, result, failed, inf)
     lost = set(indexed) if index_whole else {*indexed, *failed}
     result.lost = sorted(lost - result.keys.keys())
     result.lost_keys = {rowid: indexed[rowid] for rowid in result.lost if rowid in indexed}
