@@ -23,6 +23,7 @@ from studio.tui.point import Point
 from studio.tui.why import explain
 from studio.value import equal
 from studio.web.links import Place
+from studio.web.views import forks
 from tests.cli.conftest import Studio
 from tests.cli.conftest import studio as studio
 from tests.factories import config, saver_at
@@ -209,3 +210,9 @@ def test_a_private_key_is_masked_with_its_body() -> None:
     text = "before -----BEGIN RSA PRIVATE KEY-----\nMIIabc\nxyz=\n-----END RSA PRIVATE KEY----- after"
     assert secrets.mask_text(text) == "before [masked] after"
     assert "MIIabc" not in secrets.mask_text(text[:50])
+
+
+def test_a_secret_in_a_question_is_masked_with_all_that_lies_below_its_name() -> None:
+    asked = {"question": "Send it?", "api_key": {"value": "hunter2"}, "login": {"password": ["hunter2"]}, "to": {"city": "Graz"}}
+    row = forks.answer_row("id", "ask", asked)
+    assert "hunter2" not in str(row) and ("to.city", '"Graz"') in row.details

@@ -174,7 +174,8 @@ def _leaves(value: Value, name: str, depth: int) -> Iterator[tuple[str, Value]]:
     """Dotted names and values of what lies in a question; a list of plain values stays one line."""
     if depth < 4 and isinstance(value, Mapping):
         for key, inner in value.items():
-            yield from _leaves(inner, f"{name}.{key}" if name else str(key), depth + 1)
+            within = 4 if secrets.reason(str(key), inner) else depth + 1  # a secret's name covers all that lies below it
+            yield from _leaves(inner, f"{name}.{key}" if name else str(key), within)
     elif depth < 4 and isinstance(value, list) and any(isinstance(item, (Mapping, list)) for item in value):
         for index, inner in enumerate(value):
             yield from _leaves(inner, f"{name}.{index}" if name else str(index), depth + 1)
