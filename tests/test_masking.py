@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -216,3 +217,67 @@ def test_a_secret_in_a_question_is_masked_with_all_that_lies_below_its_name() ->
     asked = {"question": "Send it?", "api_key": {"value": "hunter2"}, "login": {"password": ["hunter2"]}, "to": {"city": "Graz"}}
     row = forks.answer_row("id", "ask", asked)
     assert "hunter2" not in str(row) and ("to.city", '"Graz"') in row.details
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "api_key", "apiKey", "apiKeyV2", "APIKey", "X-API-Key", "apikey", "api_keys", "OPENAI_KEY", "openaiKey", "OpenAIKey",
+        "ACME_KEY", "private_key_pem", "secret_key_base", "SECRET_KEY_BASE", "password_hash", "hashedPassword", "password2",
+        "dbPassword", "passWord", "DB_PASS", "client-secret", "client_secret_v2", "Proxy-Authorization", "Set-Cookie",
+        "credentials.json", "accessToken", "token_hash", "aws secret access key",
+    ],
+)  # fmt: skip
+def test_a_name_is_a_secrets_by_its_words(name: str) -> None:
+    assert secrets.reason(name, SECRET) == secrets.BY_NAME
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "key", "keys", "monkey", "keyboard", "primary_key", "PRIMARY_KEY", "key_points", "author", "authorized_by", "public_key",
+        "max_tokens", "maxTokens", "token_count", "tokenizer", "passenger", "first_pass", "secretary", "cookie_policy",
+        "password_reset", "api_keyboard", "happy_monkey", "cache_key", "KEY", "new", "base", "value",
+    ],
+)  # fmt: skip
+def test_a_name_that_only_sounds_like_a_secret_is_readable(name: str) -> None:
+    assert secrets.reason(name, SECRET) is None
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        ("redis://:hunter2secret@host:6379/0", "[masked]host:6379/0"),
+        ("amqp://user:pa:ss@h", "[masked]h"),
+        ("postgres://u:p@ss@h/db?mail=a@b", "[masked]h/db?mail=a@b"),
+        ("postgres://u:p/ss@h/db", "[masked]h/db"),
+        ("DB_postgres://u:p@h", "DB_postgres[masked]h"),
+        ("Authorization: Basic YWRhOmh1bnRlcg==", "Authorization: [masked]"),
+        ('{"authorization": "Basic YWRhOmh1bnRlcg"}', '{"authorization": "[masked]"}'),
+        ("AUTHORIZATION=token abcdefgh", "[masked]"),
+    ],
+)
+def test_credentials_in_a_text_are_masked_and_no_part_is_left(text: str, shown: str) -> None:
+    assert secrets.has_secret(text)
+    assert secrets.mask_text(text) == shown
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "http://localhost:8000/users/@me", "http://[::1]:8000/a@b", "https://example.com/a:b@c", "redis://user:***@host",
+        "Basic information about Python", '{"u":"http://localhost:80","mail":"a@b"}', "authorization: required",
+    ],
+)  # fmt: skip
+def test_a_text_without_credentials_is_readable(text: str) -> None:
+    assert secrets.mask_text(text) == text
+    assert not secrets.has_secret(text)
+
+
+@pytest.mark.parametrize("filler", ["x ", "-eyJaaaaaaaa", "://:x", "a.b.", "sk-a- ", "Basic ", "-----BEGIN A A "])
+def test_a_secret_in_the_middle_of_a_huge_text_is_found_in_linear_time(filler: str) -> None:
+    half = filler * (1_500_000 // len(filler))
+    start = time.perf_counter()
+    assert secrets.has_secret(f"{half} sk-ant-api03-abcdefghijklmnop {half}")
+    assert not secrets.has_secret(half + " .eyJ :// " + half)
+    assert time.perf_counter() - start < 20

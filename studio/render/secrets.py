@@ -15,35 +15,75 @@ from studio.value import MapValue, Tagged
 
 BY_NAME = "named like a secret"
 
-_NAME = re.compile(
-    r"(?:^|[_\-. ])(?:(?:api|access|secret|private)[_\-]?keys?|(?:auth|access|refresh|id|session)[_\-]?tokens?|tokens?|bearer|"
-    r"(?:proxy[_\-])?authorization|passwords?|passwd|passphrase|pwd|secrets?|client[_\-]?secret|credentials?|(?:set[_\-])?cookies?)$",
-    re.IGNORECASE,
+_WORD = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|\d+")
+"""The words of a name in any style: `api_key`, `apiKeyV2`, `X-API-Key`."""
+_KEY_OF = (
+    "api|access|secret|private|encryption|signing|master|ssh|auth|app|account|service|service_role|subscription|license|"
+    "open_?ai|anthropic|claude|azure|aws|google|gemini|vertex|mistral|cohere|groq|deepseek|xai|openrouter|perplexity|together|"
+    "fireworks|replicate|hugging_?face|hf|tavily|serper|serp_?api|exa|pinecone|qdrant|weaviate|supabase|lang_?smith|lang_?chain|"
+    "git_?hub|git_?lab|stripe|twilio|send_?grid|slack|datadog|sentry"
 )
-_CAMEL = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
+_FORM = (
+    "hash|hashed|digest|pem|der|base|base_?64|b_?64|hex|raw|plain|value|encrypted|encoded|json|confirm|confirmation|"
+    "old|new|v|\\d+"
+)
+"""What may follow the name of a secret and still leaves it one: how it is written down, which of several it is."""
+_NAME = re.compile(
+    rf"_(?:(?:{_KEY_OF})_?keys?|(?:auth|access|refresh|id|session)_?tokens?|tokens?|bearer|authorization|"
+    rf"pass_?words?|passwd|pass_?phrases?|pwd|(?:db|database|smtp|mail|user|root|admin)_pass|secrets?|credentials?|cookies?)"
+    rf"(?:_(?:{_FORM}))*$"
+)
+_VARIABLE = re.compile(r"[A-Z0-9]+(?:_[A-Z0-9]+)*_KEYS?(?:_V?\d+)?")
+"""An environment variable that holds a key: `ACME_KEY`."""
+_PLAIN_VARIABLE = re.compile(
+    r"(?:.*_)?(?:PRIMARY|FOREIGN|PUBLIC|UNIQUE|SORT|PARTITION|GROUP|HASH|RANGE|ROW|INDEX|CACHE|IDEMPOTENCY|LOOKUP|DEDUP|OBJECT|MAP|"
+    r"DICT|JSON|STATE|CHANNEL|CONFIG|CONTEXT|MESSAGES?|INPUT|OUTPUT|MEMORY|STORE|THREAD|NODE|TASK|RESULT)_KEYS?(?:_V?\d+)?"
+)
 _COUNT_NAMES = re.compile(
-    r"(?:max|min|total|input|output|prompt|completion|num|count|cached|reasoning|audio|context|used)[_\-]?tokens?$", re.IGNORECASE
+    r"(?:max|min|total|input|output|prompt|completion|num|count|cached|reasoning|audio|context|used)_?tokens?$"
 )
 _SHAPES = (
-    re.compile(r"\bsk-(?:[A-Za-z]+-)*[A-Za-z0-9_\-]{16,}"),
-    re.compile(r"\b(?:AKIA|ASIA)[A-Z0-9]{16}\b"),
-    re.compile(r"\b(?:gh[pousr]_[A-Za-z0-9]{20,}|github_pat_[A-Za-z0-9_]{20,}|glpat-[A-Za-z0-9_\-]{16,})"),
-    re.compile(r"\bxox[abeoprs]-[A-Za-z0-9\-]{10,}"),
-    re.compile(r"\bAIza[A-Za-z0-9_\-]{30,}"),
-    re.compile(r"\b(?:hf|npm|lsv2_(?:pt|sk)|pypi|dop_v1|shpat|sbp|r8)_[A-Za-z0-9_]{20,}"),
-    re.compile(r"\b[rs]k_(?:live|test)_[A-Za-z0-9]{16,}"),
-    re.compile(r"\beyJ[A-Za-z0-9_\-]{8,}\.eyJ[A-Za-z0-9_\-]{8,}\.[A-Za-z0-9_\-]*"),
-    re.compile(
-        r"-----BEGIN (?:[A-Z]+ )*PRIVATE KEY-----(?:.{0,20000}?-----END (?:[A-Z]+ )*PRIVATE KEY-----|[^-]{0,20000})", re.DOTALL
+    (("sk-",), re.compile(r"\bsk-(?:[A-Za-z]+-)*[A-Za-z0-9_\-]{16,}")),
+    (("AKIA", "ASIA"), re.compile(r"\b(?:AKIA|ASIA)[A-Z0-9]{16}\b")),
+    (
+        ("gh", "glpat-"),
+        re.compile(r"\b(?:gh[pousr]_[A-Za-z0-9]{20,}|github_pat_[A-Za-z0-9_]{20,}|glpat-[A-Za-z0-9_\-]{16,})"),
     ),
-    re.compile(r"\bBearer\s+[A-Za-z0-9_\-.=+/]{8,}"),
-    re.compile(r"\b[a-z][a-z0-9+.\-]*://[^\s:/@]+:(?!\*+@)[^\s:/@]+@"),
+    (("xox",), re.compile(r"\bxox[abeoprs]-[A-Za-z0-9\-]{10,}")),
+    (("AIza",), re.compile(r"\bAIza[A-Za-z0-9_\-]{30,}")),
+    (("_",), re.compile(r"\b(?:hf|npm|lsv2_(?:pt|sk)|pypi|dop_v1|shpat|sbp|r8)_[A-Za-z0-9_]{20,}")),
+    (("k_live_", "k_test_"), re.compile(r"\b[rs]k_(?:live|test)_[A-Za-z0-9]{16,}")),
+    ((".eyJ",), re.compile(r"\beyJ[A-Za-z0-9_\-]{8,1000}\.eyJ[A-Za-z0-9_\-]{8,}\.[A-Za-z0-9_\-]*")),
+    (
+        ("-----BEGIN",),
+        re.compile(
+            r"-----BEGIN (?:[A-Z]+ )*PRIVATE KEY-----(?:.{0,20000}?-----END (?:[A-Z]+ )*PRIVATE KEY-----|[^-]{0,20000})",
+            re.DOTALL,
+        ),
+    ),
+    (("Bearer",), re.compile(r"\bBearer\s+[A-Za-z0-9_\-.=+/]{8,}")),
+    (("Basic", "basic"), re.compile(r"\b[Bb]asic\s+(?=[A-Za-z+/]*[0-9=])[A-Za-z0-9+/]{8,}={0,2}")),
+    (
+        ("uthorization", "UTHORIZATION"),
+        re.compile(
+            r"""authorization["'\\]*\s*[:=]\s*["'\\]*(?:basic|bearer|token|digest|negotiate|apikey)\s+[^\s"'\\]{4,}""",
+            re.IGNORECASE,
+        ),
+    ),
+    # user:password@ of a URL: up to the last @ before a slash, or the first one behind it unless a port precedes the slash
+    (
+        ("://",),
+        re.compile(
+            r"""(?:\b[A-Za-z][A-Za-z0-9+.\-]{0,30})?://[^\s:/@\[]*:(?!\*+@|\d*[/?#])"""
+            r"""(?:[^\s/"<>]+@|[^\s/@"<>]{0,200}/[^\s@"<>]{0,200}@)"""
+        ),
+    ),
 )
-_TRIGGERS = ("sk-", "AKIA", "ASIA", "gh", "glpat-", "xox", "AIza", "_", "eyJ", "-----BEGIN", "Bearer", "://")
-_SCAN_LIMIT = 1_000_000
+"""Texts of which one stands in whatever the shape fits, and the shape. Each takes linear time: what may be repeated is bounded
+or cannot hold the beginning of another match."""
 _NAME_LIMIT = 200
 """Characters at the end of a name that are looked at."""
-_COUNTED = re.compile(r"tokens?$", re.IGNORECASE)
+_COUNTED = re.compile(rf"_tokens?(?:_(?:{_FORM}))*$")
 _LARGEST_COUNT = 10**8
 _MOST_COUNTS = 1_000
 """Numbers in one value under a name such as `tokens`; more of them are masked unseen."""
@@ -53,7 +93,7 @@ def reason(key: str | None, value: Any) -> str | None:
     """Why this value must be masked, in a few words, or None. `key` is the name it stands under, if any."""
     if isinstance(value, Tagged) and value.name in ("SecretStr", "SecretBytes", "Secret"):
         return f"a {value.name}"
-    if key and is_secret_name(key) and _can_hide(value) and not (_COUNTED.search(key) and _only_counts(value)):
+    if key and is_secret_name(key) and _can_hide(value) and not (_COUNTED.search(_words(key)) and _only_counts(value)):
         return BY_NAME
     return "looks like a key" if isinstance(value, str) and has_secret(value) else None
 
@@ -86,29 +126,31 @@ def _only_counts(value: Any) -> bool:
 
 
 def has_secret(text: str) -> bool:
-    """Whether a text holds something of the shape of a well-known key. Looks at the first and last million characters."""
-    if len(text) > 2 * _SCAN_LIMIT:
-        return has_secret(text[:_SCAN_LIMIT]) or has_secret(text[-_SCAN_LIMIT:])
-    if not any(trigger in text for trigger in _TRIGGERS):
-        return False
-    return any(shape.search(text) for shape in _SHAPES)
+    """Whether a text holds something of the shape of a well-known key, wherever in it."""
+    return any(shape.search(text) for triggers, shape in _SHAPES if any(trigger in text for trigger in triggers))
 
 
 def mask_text(text: str) -> str:
     """A text with every secret-shaped part replaced, for logs and error texts where the rest should stay readable."""
-    if not any(trigger in text for trigger in _TRIGGERS):
-        return text
-    for shape in _SHAPES:
-        text = shape.sub("[masked]", text)
+    for triggers, shape in _SHAPES:
+        if any(trigger in text for trigger in triggers):
+            text = shape.sub("[masked]", text)
     return text
 
 
 def is_secret_name(key: str) -> bool:
-    """Whether a field of this name holds secrets: `api_key`, `dbPassword`, `Authorization`."""
+    """Whether a field of this name holds secrets: `api_key`, `dbPassword`, `Authorization`, `password_hash`."""
     return _named(key[-_NAME_LIMIT:])
 
 
 @lru_cache(maxsize=4096)
 def _named(key: str) -> bool:
-    name = _CAMEL.sub("_", key) if any(c.isupper() for c in key[1:]) and not key.isupper() else key
+    if _VARIABLE.fullmatch(key):
+        return not _PLAIN_VARIABLE.fullmatch(key)
+    name = _words(key)
     return bool(_NAME.search(name)) and not _COUNT_NAMES.search(name)
+
+
+def _words(key: str) -> str:
+    """A name's words in small letters, `_` before each."""
+    return "".join(f"_{word.lower()}" for word in _WORD.findall(key[-_NAME_LIMIT:]))
