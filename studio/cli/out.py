@@ -81,11 +81,10 @@ class Out:
         if self.debug:
             self.note(line_by_line(traceback.format_exc()))
         self.note(f"studio: {shown(error.message)}")
-        named = all(candidate in error.hint for candidate in error.candidates)  # the hint lists them already
-        for candidate in () if named else error.candidates[:_CANDIDATES]:
-            if candidate not in error.message:
-                self.note(f"  {shown(candidate)}")
-        if not named and len(error.candidates) > _CANDIDATES:
+        listed = _lists(error.hint, error.candidates) or _lists(error.message, error.candidates)
+        for candidate in () if listed else error.candidates[:_CANDIDATES]:
+            self.note(f"  {shown(candidate)}")
+        if not listed and len(error.candidates) > _CANDIDATES:
             self.note(f"  … and {len(error.candidates) - _CANDIDATES} more")
         if error.hint:
             self.note(f"hint: {shown(error.hint)}")
@@ -100,6 +99,12 @@ class Out:
         self.note(f"studio: internal error: {line(f'{type(error).__name__}: {error}', 300)}")
         self.note("hint: --debug shows where; please report it")
         return 1
+
+
+def _lists(text: str, candidates: tuple[str, ...]) -> bool:
+    """Whether a text names all candidates as a list; one of them alone may be any word of it."""
+    together = ", ".join(candidates)
+    return together in text if len(candidates) > 1 else f": {together}" in text
 
 
 def line_by_line(text: str) -> str:

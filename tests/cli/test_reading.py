@@ -318,6 +318,23 @@ def test_errors_are_one_line_with_a_hint_and_an_exit_code(
     assert found.out == ""
 
 
+@pytest.mark.parametrize("threads", [["one", "h"], ["thread", "two"]])
+def test_every_thread_to_choose_from_is_listed_whatever_it_is_called(studio: Studio, tmp_path: Path, threads: list[str]) -> None:
+    with saver_at(tmp_path / "two.sqlite") as saver:
+        for name in threads:
+            shop_builder().compile(checkpointer=saver).invoke({"messages": []}, config(name))
+    found = studio("tree", tmp_path / "two.sqlite")
+    assert sorted(line.strip() for line in found.err.splitlines()[1:]) == sorted(threads)
+
+
+def test_a_part_of_an_id_that_fits_several_lists_each_once(studio: Studio, shop: Path) -> None:
+    rows = studio("tree", shop, "--thread", "done", "--json").doc["rows"]
+    ref = rows[0]["checkpoint_id"][:4]
+    found = studio("show", shop, ref, "--thread", "done").err
+    assert "fits" in found
+    assert found.count(rows[1]["checkpoint_id"]) == 1
+
+
 def test_debug_shows_the_traceback(studio: Studio, shop: Path) -> None:
     assert "Traceback" in studio("show", shop, "zzzz", "--thread", "done", "--debug").err
 
