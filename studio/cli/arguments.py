@@ -53,6 +53,8 @@ def parse(argv: list[str]) -> argparse.Namespace | int:
 
 _PATHS = ("location", "file", "graph", "python", "scratch", "patch")
 """Names of files may be any bytes."""
+_STORED = ("thread", "ns", "ref", "ref2", "around", "at")
+"""Names of what a file holds, which need not be UTF-8: such a byte is read as half of a surrogate pair, U+DC80 to U+DCFF."""
 
 
 def _check_text(name: str, value: Any) -> None:
@@ -60,7 +62,7 @@ def _check_text(name: str, value: Any) -> None:
     for text in value if isinstance(value, list) else [value]:
         if isinstance(text, str):
             try:
-                text.encode()
+                text.encode(errors="surrogateescape" if name in _STORED else "strict")
             except UnicodeEncodeError as error:
                 option = name.upper() if name in ("ref", "ref2", "text") else f"--{name.replace('_', '-')}"
                 raise UsageError(f"{option}: {text!r} is no valid text", "write it in UTF-8, \\u escapes in pairs") from error

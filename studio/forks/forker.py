@@ -21,7 +21,7 @@ from studio.forks.copy import Draft
 from studio.forks.plan import Built, Finished, Level, Plan, build
 from studio.forks.rows import NewWrite
 from studio.forks.scratch import Scratch, record_origin
-from studio.forks.writing import write_transaction
+from studio.forks.writing import check_writable, write_transaction
 from studio.history.namespaces import ns_node, ns_task_id
 from studio.model import Address, Checkpoint, ForkPreview, ForkRequest, ForkResult, RawCheckpoint, State, Task, Value, WriteRow
 from studio.stores import open_store
@@ -120,6 +120,7 @@ class Forker:
 
         Shows nothing new, so the store that is read is left as it is.
         """
+        check_writable(address)
         record, headers, write_headers = self._context(address)
         raw = self._raw(address)
         level = self._level(raw, address.thread_id, record, headers)
@@ -160,6 +161,7 @@ class Forker:
         if request.is_update:
             raise PatchError("Writing as a node needs your graph: a run does it, not the fork recipes.", "", "needs-graph")
         address = request.address
+        check_writable(address)
         raw = self._raw(address)
         record, headers, writes = self._context(address)
         thread_id = self._target_thread(request)

@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from studio.errors import OpenError, PatchError
+from studio.model import Address
 from studio.stores.sniff import refuse_odd_side_files
 from studio.stores.sqlite_file import turn
 
@@ -18,6 +19,17 @@ PAUSE_SECONDS = 0.03
 """Between two tries; this process can read meanwhile."""
 COMMIT_SECONDS = 2.0
 """How long a finished transaction waits for readers of a file without a write-ahead log."""
+
+
+def check_writable(address: Address) -> None:
+    """PatchError for ids that are not UTF-8: they can be read, but neither LangGraph nor a copy could write them again."""
+    named = (("thread", address.thread_id), ("namespace", address.checkpoint_ns), ("checkpoint id", address.checkpoint_id))
+    for what, text in named:
+        try:
+            text.encode()
+        except UnicodeEncodeError as error:
+            message = f"The {what} {text!r} is not valid UTF-8, so that nothing can be stored under it."
+            raise PatchError(message, "Such a thread can be read, but not forked or run.", "bad-id") from error
 
 
 @contextlib.contextmanager

@@ -20,6 +20,7 @@ from studio.codec.untagged import from_tagged
 from studio.diff import diff
 from studio.errors import PatchError, RunError
 from studio.explain import Explainer
+from studio.forks.writing import check_writable
 from studio.model import Address, ForkPreview, ForkRequest, ForkResult, State, Tagged_JSON
 from studio.running.graphs import GraphFound, find_graph
 from studio.running.plans import Inspector, check_trust, update_types
@@ -39,6 +40,7 @@ def write(session: Session, inspector: Inspector, request: ForkRequest) -> ForkR
 
     Raises UsageError or RunError: no graph, an ambiguous node (with candidates), types that need trust, a refused update.
     """
+    check_writable(request.address)
     graph = find_graph(request.graph, session.location)
     state = session.state(request.address)
     trusted = _trusted(session, inspector, graph, request)

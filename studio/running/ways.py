@@ -14,6 +14,7 @@ from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 from studio.errors import RefError, UsageError
+from studio.forks.writing import check_writable
 from studio.history.walk import upward
 from studio.model import Address, ForkRequest, Interrupt, RunRequest, State, Task, WriteRow
 from studio.render.gate import line
@@ -62,8 +63,12 @@ class Way:
 
 
 def choose_way(session: Session, request: RunRequest, state: State) -> Way:
-    """How to run from this checkpoint. Raises UsageError for an answer that fits no question, or several."""
+    """How to run from this checkpoint. Raises UsageError for an answer that fits no question, or several.
+
+    Raises PatchError where nothing can be stored under the ids.
+    """
     address = request.address
+    check_writable(address)
     own = _is_own(session, request, state)
     database = session.location if request.in_place or session.scratch.is_store else session.scratch.path
     answers = _answers(request, state.tasks)

@@ -320,3 +320,34 @@ def test_kept_forks_that_cannot_be_read_hide_nothing_of_the_file(studio: Studio,
     assert found.code == 0 and len(found.doc["threads"]) > 2
     assert [problem["kind"] for problem in found.doc["problems"]] == ["forks-unreadable"]
     assert studio("show", shop, "3", "--thread", "done").code == 0
+
+
+@pytest.fixture
+def odd_ids(shop: Path) -> Path:
+    """The file with one thread whose id is not UTF-8."""
+    with closing(sqlite3.connect(shop)) as connection, connection:
+        for table in ("checkpoints", "writes"):
+            connection.execute(f"UPDATE {table} SET thread_id = CAST(? AS TEXT) WHERE thread_id = 'done'", (b"a\xffb",))
+    return shop
+
+
+@pytest.mark.parametrize("name", ['"a\\udcffb"', "a\udcffb"])
+def test_a_thread_whose_id_is_not_utf_8_is_read_and_neither_forked_nor_run(
+    studio: Studio, odd_ids: Path, project: Path, name: str
+) -> None:
+    assert "a\udcffb" in [row["thread_id"] for row in studio("ls", odd_ids, "--json").doc["threads"]]
+    thread = ("--thread", name)
+    assert studio("tree", odd_ids, *thread, "--json").doc["thread_id"] == "a\udcffb"
+    assert studio("show", odd_ids, "head", *thread).code == 0
+    for act in (
+        ["fork", odd_ids, "1", "--set", '/item="x"'],
+        ["fork", odd_ids, "1", "--set", '/item="x"', "--new-thread", "new"],
+        ["fork", odd_ids, "1", "--as-node", "publish", "--update", "{}", "--graph", "shop"],
+        ["run", odd_ids, "1", "--graph", "shop"],
+        ["run", odd_ids, "head", "--input", "{}", "--graph", "shop"],
+    ):
+        for place in ([], ["--in-place"]):
+            found = studio(*act, *thread, "--yes", *place)
+            assert found.code != 0
+            assert "is not valid UTF-8" in found.err.splitlines()[0]
+    assert "no valid text" in studio("tree", odd_ids, "--thread", '"\\ud800"').err
