@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import os
+import stat
 import sys
 from argparse import Namespace
-from pathlib import Path
 
 from studio.cli.common import config_arguments, confirmed, json_argument, opened, pair_argument
 from studio.cli.documents import Documents
@@ -14,6 +15,9 @@ from studio.model import Address, ForkRequest, ForkResult, Patch, Tagged_JSON
 from studio.render import secrets
 from studio.render.gate import line
 from studio.session import Session
+
+_LARGEST_PATCH = 64 << 20
+_PATCH_HINT = "give a JSON file, or - for stdin"
 
 
 def run(options: Namespace, out: Out) -> int:
@@ -84,11 +88,19 @@ def _patch(options: Namespace) -> Patch:
 
 def _read(name: str) -> str:
     try:
-        return sys.stdin.read() if name == "-" else Path(name).read_text("utf-8")
-    except (OSError, UnicodeDecodeError) as error:
-        raise UsageError(
-            f"--patch {name}: {getattr(error, 'strerror', None) or 'not a UTF-8 text'}", "give a JSON file, or - for stdin"
-        ) from error
+        if name == "-":
+            data = sys.stdin.buffer.read(_LARGEST_PATCH + 1)
+        else:
+            if not stat.S_ISREG(os.stat(name).st_mode):  # a device or a pipe may never end
+                raise UsageError(f"--patch {name}: not a file", _PATCH_HINT)
+            with open(name, "rb") as file:
+                data = file.read(_LARGEST_PATCH + 1)
+        if len(data) > _LARGEST_PATCH:
+            raise UsageError(f"--patch {name}: larger than {_LARGEST_PATCH >> 20} MB", "make several forks, one after the other")
+        return data.decode("utf-8")
+    except (OSError, ValueError) as error:
+        why = getattr(error, "strerror", None) or ("not a UTF-8 text" if isinstance(error, UnicodeDecodeError) else str(error))
+        raise UsageError(f"--patch {name}: {why}", _PATCH_HINT) from error
 
 
 def _text(session: Session, origin: Address, result: ForkResult, out: Out) -> None:

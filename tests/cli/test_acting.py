@@ -89,6 +89,18 @@ def test_a_patch_file_sets_and_unsets(studio: Studio, shop: Path, tmp_path: Path
     assert "item" not in values
 
 
+def test_a_patch_that_is_no_file_or_too_large_is_refused_in_one_line(studio: Studio, shop: Path, tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe")
+    with open(tmp_path / "large.json", "wb") as file:
+        file.truncate((64 << 20) + 1)
+    told = {"/dev/zero": "not a file", tmp_path / "pipe": "not a file", tmp_path: "not a file"}
+    told |= {tmp_path / "large.json": "larger than 64 MB", tmp_path / "none.json": "No such file"}
+    for name, words in told.items():
+        found = studio("fork", shop, "1", "--thread", "done", "--patch", name)
+        assert found.code == 2
+        assert words in found.err.splitlines()[0]
+
+
 def test_goto_and_a_new_thread(studio: Studio, shop: Path) -> None:
     doc = studio("fork", shop, "head", "--thread", "done", "--goto", "publish", "--new-thread", "again", "--json").doc
     assert doc["thread_id"] == "again"
