@@ -13,6 +13,9 @@ if TYPE_CHECKING:
     from studio.history.growth import Key
     from studio.tree import CheckpointTree
 
+_SHORTEST_PART = 4
+"""Characters of an id that name it; fewer could be a mistyped number."""
+
 
 def resolve(tree: CheckpointTree, ref: str, ns: str | None = None) -> Address:
     """The one checkpoint that `ref` names, tried in the order above; `ns` narrows to a namespace.
@@ -24,15 +27,15 @@ def resolve(tree: CheckpointTree, ref: str, ns: str | None = None) -> Address:
         keys = [("", ref)]
     if not keys:
         keys = _by_words(tree, ref.removeprefix("#"), ns)
-    if not keys and len(ref) >= 4:
+    if not keys and len(ref) >= _SHORTEST_PART:
         keys = [key for key in tree.keys(ns) if ref in key[1]]
     if len(keys) == 1:
         return Address(tree.thread_id, *keys[0])
     if not keys:
-        raise RefError(
-            f"no checkpoint {ref!r} in thread {tree.thread_id}",
-            "give a number as `studio tree` shows it, an id, head, head~N, root or at:TIME",
-        )
+        hint = "give a number as `studio tree` shows it, an id, head, head~N, root or at:TIME"
+        if 0 < len(ref) < _SHORTEST_PART and any(ref in key[1] for key in tree.keys(ns)):
+            hint = f"a part of an id needs at least {_SHORTEST_PART} characters; " + hint
+        raise RefError(f"no checkpoint {ref!r} in thread {tree.thread_id}", hint)
     shown = [f"#{tree.number(Address(tree.thread_id, *key))} {key[1]}" for key in keys[:12]]
     raise RefError(
         f"{ref!r} fits {len(keys)} checkpoints: {', '.join(shown)}",

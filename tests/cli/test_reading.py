@@ -333,6 +333,10 @@ def test_a_part_of_an_id_that_fits_several_lists_each_once(studio: Studio, shop:
     found = studio("show", shop, ref, "--thread", "done").err
     assert "fits" in found
     assert found.count(rows[1]["checkpoint_id"]) == 1
+    shorter = studio("show", shop, ref[:3], "--thread", "done").err
+    assert "no checkpoint" in shorter
+    assert "at least 4 characters" in shorter
+    assert "at least" not in studio("show", shop, "zzz", "--thread", "done").err
 
 
 def test_debug_shows_the_traceback(studio: Studio, shop: Path) -> None:
