@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any
 
 import sqlite_utils
+from sqlite_utils.db import NotFoundError
 
 from studio.errors import StudioError
 from studio.model import Address
@@ -150,6 +151,9 @@ class Notes:
                     db.table(name).create(columns, pk=key if len(key) > 1 else key[0], if_not_exists=True)
                 with connection:
                     yield db
+        except NotFoundError as error:
+            reason = "the row that was to be completed is no longer there"
+            raise StudioError(f"Notes cannot be kept in {self.path}: {reason}.", slug="notes") from error
         except (OSError, sqlite3.Error) as error:
             raise StudioError(f"Notes cannot be kept in {self.path}: {error}.", slug="notes") from error
 

@@ -164,8 +164,8 @@ class Runs:
         run._attach(child)
         with self._lock:
             self._runs.append(run)
-        self._note_begin(run)
-        threading.Thread(target=self._follow, args=(run, child, planned, on_event), name=f"run-{run.id}", daemon=True).start()
+        unkept = self._note(lambda notes: notes.begin_run(run.id, run.address, plan_document(run.plan)))
+        threading.Thread(target=self._follow, args=(run, child, planned, unkept, on_event), name=f"run-{run.id}", daemon=True).start()
         return run
 
     # ------------------------------------------------------------------ starting
@@ -199,7 +199,10 @@ class Runs:
 
     # ------------------------------------------------------------------ following
 
-    def _follow(self, run: Run, child: Child, planned: Planned, on_event: Callable[[RunEvent], None] | None) -> None:
+    def _follow(
+        self, run: Run, child: Child, planned: Planned, unkept: str | None, on_event: Callable[[RunEvent], None] | None
+    ) -> None:
+        """`unkept` is the reason why the notes have no row of this run."""
         last = 0.0
 
         def tell(name: str, data: Mapping[str, Any]) -> None:
@@ -213,7 +216,12 @@ class Runs:
                 last = time.monotonic()
                 self._session.notify(f"run:{run.id}")
 
+        def tell_unkept(reason: str | None) -> None:
+            if reason is not None:
+                tell("log", {"stream": "studio", "text": f"this run is missing in the notes, or not complete there: {reason}"})
+
         tell("plan", plan_document(planned.plan))
+        tell_unkept(unkept)
         audit = self._audit_begin(run)
         lost = {"kind": "died", "type": "", "message": "the run was lost", "traceback": ""}
         end: dict[str, Any] = {"status": "failed", "error": lost}
@@ -221,7 +229,10 @@ class Runs:
             end = child.run(lambda event: tell(*_named(event, self._masked)))
         finally:
             document = self._end(run, planned, end)
-            self._note_end(run, document, audit)
+            if unkept is None:
+                tell_unkept(self._note(lambda notes: notes.end_run(run.id, str(document["status"]), document)))
+            if audit is not None:
+                tell_unkept(self._note(lambda notes: notes.audit_done(audit)))
             if document["error"] is not None:
                 tell("error", document["error"])
             run._finish(document)
@@ -283,15 +294,15 @@ class Runs:
 
         return Notes(self._session.scratch.notes_path)
 
-    def _note_begin(self, run: Run) -> None:
-        with contextlib.suppress(StudioError):
-            self._notes().begin_run(run.id, run.address, plan_document(run.plan))
-
-    def _note_end(self, run: Run, document: Mapping[str, Any], audit: int | None) -> None:
-        with contextlib.suppress(StudioError):
-            self._notes().end_run(run.id, str(document["status"]), document)
-            if audit is not None:
-                self._notes().audit_done(audit)
+    def _note(self, keep: Callable[[Notes], object]) -> str | None:
+        """Keep something in the notes; the reason where that fails, whatever it is: a run ends as it ended, noted or not."""
+        try:
+            keep(self._notes())
+        except StudioError as error:
+            return error.message
+        except Exception as error:  # noqa: BLE001
+            return f"{type(error).__name__}: {error}"
+        return None
 
     def _audit_begin(self, run: Run) -> int | None:
         if not run.request.in_place:

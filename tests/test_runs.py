@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import contextlib
 import hashlib
+import sqlite3
 import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -12,6 +13,7 @@ from typing import Any
 
 import pytest
 
+from studio import notes
 from studio.errors import RunError, UsageError
 from studio.model import Address, ForkRequest, GraphSpec, Patch, RunEvent, RunRequest
 from studio.notes import Notes
@@ -473,6 +475,34 @@ class TestFollowing:
         kept = Notes(desk.session.scratch.notes_path).runs("t")
         assert [(one.id, one.status) for one in kept] == [(run.id, "done")]
         assert kept[0].plan["runs"] == ["second"]
+
+    @pytest.mark.parametrize("trouble", ["the row is gone", "the table is another", "locked at the start"])
+    def test_a_run_that_cannot_be_noted_ends_as_it_ended_and_says_so(
+        self, desks: Desks, trouble: str, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setattr(notes, "BUSY_SECONDS", 0.05)
+        desk = desks("graph")
+        kept = Notes(desk.session.scratch.notes_path)
+        kept.begin_run("another", desk.at("first"), {})
+        spoil = {"the row is gone": "DELETE FROM runs", "the table is another": "ALTER TABLE runs DROP COLUMN outcome"}.get(
+            trouble
+        )
+
+        def meanwhile(event: RunEvent) -> None:
+            if event.event == "task" and spoil is not None:
+                with contextlib.closing(sqlite3.connect(kept.path)) as connection, connection:
+                    connection.execute(spoil)
+
+        with contextlib.closing(sqlite3.connect(kept.path, isolation_level=None)) as other:
+            if spoil is None:
+                other.execute("BEGIN IMMEDIATE")
+            run = desk.session.run(RunRequest(desk.at("second")), meanwhile)
+            if spoil is None:
+                other.execute("ROLLBACK")
+        end = run.wait(20)
+        assert end is not None and (end["status"], run.status) == ("done", "done")
+        assert [event.event for event in run.events][-1] == "end"
+        assert any("notes" in str(event.data.get("text")) for event in run.events if event.event == "log")
 
 
 class TestWritingAsANode:
