@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 from studio import tagged
 from studio.errors import StudioError, UsageError
+from studio.forks.writing import check_triggers
 from studio.model import Address, ForkPreview, ForkRequest, ForkResult, RunEvent, RunPlan, RunRequest
 from studio.render import secrets
 from studio.runner import Child, failure
@@ -156,6 +157,8 @@ class Runs:
             raise UsageError("nothing is left to run here: the graph had ended", hint, "nothing-to-run")
         self._child_request(planned, request, request.address)  # a value that cannot be sent leaves no copy behind either
         self._inspector.inspect(planned.graph, planned.unsafe)  # a graph that cannot be loaded leaves no copy behind
+        if request.in_place:
+            check_triggers(planned.way.database)
         fork = self._prepare(planned, request)
         run = Run(request, planned.plan, fork)
         start = fork.root if fork is not None else run_address(self._session, request.address)
@@ -165,7 +168,9 @@ class Runs:
         with self._lock:
             self._runs.append(run)
         unkept = self._note(lambda notes: notes.begin_run(run.id, run.address, plan_document(run.plan)))
-        threading.Thread(target=self._follow, args=(run, child, planned, unkept, on_event), name=f"run-{run.id}", daemon=True).start()
+        threading.Thread(
+            target=self._follow, args=(run, child, planned, unkept, on_event), name=f"run-{run.id}", daemon=True
+        ).start()
         return run
 
     # ------------------------------------------------------------------ starting
@@ -300,7 +305,7 @@ class Runs:
             keep(self._notes())
         except StudioError as error:
             return error.message
-        except Exception as error:  # noqa: BLE001
+        except Exception as error:
             return f"{type(error).__name__}: {error}"
         return None
 

@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from studio import notes
-from studio.errors import RunError, UsageError
+from studio.errors import PatchError, RunError, UsageError
 from studio.model import Address, ForkRequest, GraphSpec, Patch, RunEvent, RunRequest
 from studio.notes import Notes
 from studio.running.updates import encoded
@@ -281,6 +281,20 @@ class TestRunningAgain:
         assert head is not None
         assert head.config["configurable"]["checkpoint_id"] == end["head"]["checkpoint_id"]
         assert [(entry.act, entry.status) for entry in Notes(desk.session.scratch.notes_path).audit()] == [("run", "done")]
+
+    def test_a_file_with_triggers_is_not_written_in_place(self, project: Path, database: Path, desks: Desks) -> None:
+        desk = desks("graph")
+        at = desk.at("second")
+        with contextlib.closing(sqlite3.connect(database)) as connection, connection:
+            connection.execute("CREATE TRIGGER tidy AFTER INSERT ON writes BEGIN DELETE FROM checkpoints; END")
+        before = database.read_bytes()
+        update = ForkRequest(at, as_node="first", update={"n": 4}, is_update=True, in_place=True)
+        with pytest.raises(PatchError, match=r"triggers .*tidy"):
+            desk.session.run(RunRequest(at, in_place=True))
+        with pytest.raises(PatchError, match=r"triggers .*tidy"):
+            desk.session.fork(update)
+        assert database.read_bytes() == before
+        assert ran(project) == []
 
 
 class TestAnswering:

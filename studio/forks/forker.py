@@ -21,7 +21,7 @@ from studio.forks.copy import Draft
 from studio.forks.plan import Built, Finished, Level, Plan, build
 from studio.forks.rows import NewWrite
 from studio.forks.scratch import Scratch, record_origin
-from studio.forks.writing import check_writable, write_transaction
+from studio.forks.writing import check_writable, refuse_triggers, write_transaction
 from studio.history.namespaces import ns_node, ns_task_id
 from studio.model import Address, Checkpoint, ForkPreview, ForkRequest, ForkResult, RawCheckpoint, State, Task, Value, WriteRow
 from studio.stores import open_store
@@ -345,6 +345,7 @@ class Forker:
         notes = self._notes()
         beside = self._writes_beside(plan)
         with write_transaction(path) as connection:
+            refuse_triggers(connection, path, _tables(connection, path).names)
             built = self._insert(plan, beside, connection, path, check_origin=True)
             for made, level in zip(built.created, plan.levels, strict=True):
                 notes.record_origin(made, level.raw.header.address, _sha256(level.raw.blob))

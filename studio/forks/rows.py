@@ -58,6 +58,10 @@ class Tables:
     writes_sql: str | None
 
     @property
+    def names(self) -> tuple[str, ...]:
+        return (self.checkpoints, self.writes) if self.writes is not None else (self.checkpoints,)
+
+    @property
     def id_column(self) -> str:
         return "checkpoint_id" if "checkpoint_id" in self.checkpoint_columns else "thread_ts"
 

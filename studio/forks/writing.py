@@ -5,10 +5,11 @@ from __future__ import annotations
 import contextlib
 import sqlite3
 import time
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from pathlib import Path
 
 from studio.errors import OpenError, PatchError
+from studio.forks.rows import find_tables
 from studio.model import Address
 from studio.stores.sniff import refuse_odd_side_files
 from studio.stores.sqlite_file import turn
@@ -49,6 +50,28 @@ def write_transaction(path: str, timeout: float | None = None) -> Iterator[sqlit
             if isinstance(error, sqlite3.Error):
                 raise _cannot_write(path, error) from error
             raise
+
+
+def refuse_triggers(connection: sqlite3.Connection, path: str, tables: Collection[str]) -> None:
+    """PatchError when triggers of a user's own file would act on what is inserted into these tables: they may change or delete
+    other rows, and a fork only ever adds its own."""
+    on = connection.execute("SELECT name, tbl_name FROM sqlite_master WHERE type = 'trigger' ORDER BY name")
+    wanted = {table.lower() for table in tables}
+    names = [str(name) for name, table in on if str(table).lower() in wanted]
+    if names:
+        raise PatchError(
+            f"{path} has triggers on its tables ({', '.join(names)}), which may change other rows. Nothing was stored.",
+            "Fork into the scratch file: leave out --in-place.",
+            "has-triggers",
+        )
+
+
+def check_triggers(path: str) -> None:
+    """The same before another process writes: PatchError when LangGraph's inserts into this file would set off triggers."""
+    with write_transaction(path) as connection:
+        tables = find_tables(connection)
+        if tables is not None:
+            refuse_triggers(connection, path, tables.names)
 
 
 def use_wal(path: str) -> None:

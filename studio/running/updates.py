@@ -20,7 +20,7 @@ from studio.codec.untagged import from_tagged
 from studio.diff import diff
 from studio.errors import PatchError, RunError
 from studio.explain import Explainer
-from studio.forks.writing import check_writable
+from studio.forks.writing import check_triggers, check_writable
 from studio.model import Address, ForkPreview, ForkRequest, ForkResult, State, Tagged_JSON
 from studio.running.graphs import GraphFound, find_graph
 from studio.running.plans import Inspector, check_trust, update_types
@@ -44,6 +44,8 @@ def write(session: Session, inspector: Inspector, request: ForkRequest) -> ForkR
     graph = find_graph(request.graph, session.location)
     state = session.state(request.address)
     trusted = _trusted(session, inspector, graph, request)
+    if request.in_place:
+        check_triggers(session.location)
     at, created = _place(session, request, state)
     database = session.location if request.in_place or session.scratch.is_store else session.scratch.path
     made = runner.call(graph, _child_request(request, state, at, database, trusted))

@@ -246,6 +246,19 @@ def test_a_fork_in_place_only_adds_a_row(order: Path) -> None:
     assert graphs.run(order, graphs.order_graph, "t", None)[1] == ["b", "d"]
 
 
+@pytest.mark.parametrize("table", ["checkpoints", "writes"])
+def test_a_file_whose_triggers_would_change_other_rows_is_not_written_in_place(order: Path, table: str) -> None:
+    graphs.make(order, graphs.order_graph, {"item": "pot", "count": 1}, thread="other")
+    change(order, f"CREATE TRIGGER tidy AFTER INSERT ON {table} BEGIN DELETE FROM checkpoints WHERE thread_id = 'other'; END")
+    before = rows(order, "SELECT * FROM checkpoints ORDER BY rowid")
+    with studio_on(order) as studio:
+        with pytest.raises(PatchError, match=r"triggers .*tidy") as refused:
+            studio.fork(studio.before("b"), in_place=True)
+        assert "scratch file" in refused.value.hint
+        assert rows(order, "SELECT * FROM checkpoints ORDER BY rowid") == before
+        assert studio.fork(studio.before("b")).verified
+
+
 def test_a_locked_file_says_so_and_nothing_is_stored(order: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(writing, "BUSY_SECONDS", 0.05)
     before = len(rows(order, "SELECT 1 FROM checkpoints"))
