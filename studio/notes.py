@@ -106,18 +106,26 @@ class Notes:
     # ---- writes to a user's own store
 
     def audit_begin(self, store: str, act: str, origin: Address, added: Sequence[Address], carried_rows: int = 0) -> int:
-        """Say what is about to be added to a user's store; returns the entry's number for `audit_done`."""
-        keys = [[one.thread_id, one.checkpoint_ns, one.checkpoint_id] for one in added]
-        with self._open() as db:
-            table = db.table("audit").insert(
-                {"store": store, "act": act, **_row(origin), "added": json.dumps(keys), "carried_rows": carried_rows,
-                 "status": "begun", "started_at": _now(), "ended_at": None}
-            )  # fmt: skip
-            return int(str(table.last_pk))
+        """Say what is about to be added to a user's store; returns the entry's number for `audit_done`.
 
-    def audit_done(self, entry: int) -> None:
+        Raises StudioError when that cannot be kept; then nothing may be written.
+        """
+        try:
+            with self._open() as db:
+                table = db.table("audit").insert(
+                    {"store": store, "act": act, **_row(origin), "added": _keys(added), "carried_rows": carried_rows,
+                     "status": "begun", "started_at": _now(), "ended_at": None}
+                )  # fmt: skip
+                return int(str(table.last_pk))
+        except StudioError as error:
+            message = f"Nothing was written to {store}, since the audit of it cannot be kept. {error.message}"
+            raise StudioError(message, "Make that file writable, or leave out --in-place.", "no-audit") from error
+
+    def audit_done(self, entry: int, added: Sequence[Address] | None = None) -> None:
+        """Complete an entry, with what was added where that was not known before."""
+        found = {} if added is None else {"added": _keys(added)}
         with self._open() as db:
-            db.table("audit").update(entry, {"status": "done", "ended_at": _now()})
+            db.table("audit").update(entry, {**found, "status": "done", "ended_at": _now()})
 
     def audit(self) -> list[AuditEntry]:
         """Every write to a user's store, oldest first."""
@@ -170,6 +178,10 @@ def _row(address: Address) -> dict[str, str]:
 
 def _address(row: Mapping[str, Any]) -> Address:
     return Address(row["thread_id"], row["checkpoint_ns"], row["checkpoint_id"])
+
+
+def _keys(addresses: Sequence[Address]) -> str:
+    return json.dumps([[one.thread_id, one.checkpoint_ns, one.checkpoint_id] for one in addresses])
 
 
 def _json(value: Any) -> str | None:

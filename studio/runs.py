@@ -17,11 +17,11 @@ from typing import TYPE_CHECKING, Any
 
 from studio import tagged
 from studio.errors import StudioError, UsageError
-from studio.forks.writing import check_triggers
 from studio.model import Address, ForkPreview, ForkRequest, ForkResult, RunEvent, RunPlan, RunRequest
 from studio.render import secrets
 from studio.runner import Child, failure
 from studio.running import updates
+from studio.running.audited import Audited, begin_audit
 from studio.running.graphs import find_graph
 from studio.running.plans import Inspector, Planned, check_trust, make_plan
 from studio.running.updates import encoded
@@ -157,9 +157,13 @@ class Runs:
             raise UsageError("nothing is left to run here: the graph had ended", hint, "nothing-to-run")
         self._child_request(planned, request, request.address)  # a value that cannot be sent leaves no copy behind either
         self._inspector.inspect(planned.graph, planned.unsafe)  # a graph that cannot be loaded leaves no copy behind
-        if request.in_place:
-            check_triggers(planned.way.database)
-        fork = self._prepare(planned, request)
+        audit = begin_audit(self._session, "run", request)
+        try:
+            fork = self._prepare(planned, request)
+        except StudioError:
+            if audit is not None:
+                audit.done(request.address.thread_id)
+            raise
         run = Run(request, planned.plan, fork)
         start = fork.root if fork is not None else run_address(self._session, request.address)
         run.head = start
@@ -168,9 +172,8 @@ class Runs:
         with self._lock:
             self._runs.append(run)
         unkept = self._note(lambda notes: notes.begin_run(run.id, run.address, plan_document(run.plan)))
-        threading.Thread(
-            target=self._follow, args=(run, child, planned, unkept, on_event), name=f"run-{run.id}", daemon=True
-        ).start()
+        follow = (run, child, planned, audit, unkept, on_event)
+        threading.Thread(target=self._follow, args=follow, name=f"run-{run.id}", daemon=True).start()
         return run
 
     # ------------------------------------------------------------------ starting
@@ -205,7 +208,13 @@ class Runs:
     # ------------------------------------------------------------------ following
 
     def _follow(
-        self, run: Run, child: Child, planned: Planned, unkept: str | None, on_event: Callable[[RunEvent], None] | None
+        self,
+        run: Run,
+        child: Child,
+        planned: Planned,
+        audit: Audited | None,
+        unkept: str | None,
+        on_event: Callable[[RunEvent], None] | None,
     ) -> None:
         """`unkept` is the reason why the notes have no row of this run."""
         last = 0.0
@@ -223,11 +232,10 @@ class Runs:
 
         def tell_unkept(reason: str | None) -> None:
             if reason is not None:
-                tell("log", {"stream": "studio", "text": f"this run is missing in the notes, or not complete there: {reason}"})
+                tell("log", {"stream": "studio", "text": reason})
 
         tell("plan", plan_document(planned.plan))
         tell_unkept(unkept)
-        audit = self._audit_begin(run)
         lost = {"kind": "died", "type": "", "message": "the run was lost", "traceback": ""}
         end: dict[str, Any] = {"status": "failed", "error": lost}
         try:
@@ -237,7 +245,7 @@ class Runs:
             if unkept is None:
                 tell_unkept(self._note(lambda notes: notes.end_run(run.id, str(document["status"]), document)))
             if audit is not None:
-                tell_unkept(self._note(lambda notes: notes.audit_done(audit)))
+                tell_unkept(audit.done(run.address.thread_id, run.fork.created if run.fork is not None else ()))
             if document["error"] is not None:
                 tell("error", document["error"])
             run._finish(document)
@@ -304,18 +312,10 @@ class Runs:
         try:
             keep(self._notes())
         except StudioError as error:
-            return error.message
+            return f"The record of this run is missing or not complete. {error.message}"
         except Exception as error:
-            return f"{type(error).__name__}: {error}"
+            return f"The record of this run is missing or not complete. {type(error).__name__}: {error}"
         return None
-
-    def _audit_begin(self, run: Run) -> int | None:
-        if not run.request.in_place:
-            return None
-        try:
-            return self._notes().audit_begin(self._session.location, "run", run.address, [])
-        except StudioError:
-            return None
 
 
 def _named(event: Mapping[str, Any], masked: Callable[[str], str]) -> tuple[str, dict[str, Any]]:

@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from studio import notes
-from studio.errors import PatchError, RunError, UsageError
+from studio.errors import PatchError, RunError, StudioError, UsageError
 from studio.model import Address, ForkRequest, GraphSpec, Patch, RunEvent, RunRequest
 from studio.notes import Notes
 from studio.running.updates import encoded
@@ -280,7 +280,10 @@ class TestRunningAgain:
             head = saver.get_tuple({"configurable": {"thread_id": "t", "checkpoint_ns": ""}})
         assert head is not None
         assert head.config["configurable"]["checkpoint_id"] == end["head"]["checkpoint_id"]
-        assert [(entry.act, entry.status) for entry in Notes(desk.session.scratch.notes_path).audit()] == [("run", "done")]
+        (entry,) = Notes(desk.session.scratch.notes_path).audit()
+        assert (entry.act, entry.status, entry.origin) == ("run", "done", desk.at("ask"))
+        assert entry.added == tuple(desk.session.tree("t").branch(desk.head(end))[-len(entry.added) :])
+        assert desk.head(end) in entry.added and desk.at("ask") not in entry.added
 
     def test_a_file_with_triggers_is_not_written_in_place(self, project: Path, database: Path, desks: Desks) -> None:
         desk = desks("graph")
@@ -295,6 +298,25 @@ class TestRunningAgain:
             desk.session.fork(update)
         assert database.read_bytes() == before
         assert ran(project) == []
+
+    def test_what_cannot_be_audited_is_not_written_in_place(self, project: Path, database: Path, desks: Desks) -> None:
+        desk = desks("graph")
+        at = desk.at("second")
+        Path(desk.session.scratch.notes_path).mkdir(parents=True)
+        update = ForkRequest(at, as_node="first", update={"n": 4}, is_update=True, in_place=True)
+        with pytest.raises(StudioError, match="audit"):
+            desk.session.run(RunRequest(at, in_place=True))
+        with pytest.raises(StudioError, match="audit"):
+            desk.session.fork(update)
+        assert desk.untouched()
+        assert ran(project) == []
+
+    def test_an_update_in_place_is_audited_with_what_it_added(self, desks: Desks) -> None:
+        desk = desks("graph")
+        at = desk.at("second")
+        made = desk.session.fork(ForkRequest(at, as_node="first", update={"n": 4}, is_update=True, in_place=True))
+        (entry,) = Notes(desk.session.scratch.notes_path).audit()
+        assert (entry.act, entry.status, entry.origin, entry.added) == ("update_state", "done", at, (made.address,))
 
 
 class TestAnswering:

@@ -20,8 +20,9 @@ from studio.codec.untagged import from_tagged
 from studio.diff import diff
 from studio.errors import PatchError, RunError
 from studio.explain import Explainer
-from studio.forks.writing import check_triggers, check_writable
+from studio.forks.writing import check_writable
 from studio.model import Address, ForkPreview, ForkRequest, ForkResult, State, Tagged_JSON
+from studio.running.audited import begin_audit
 from studio.running.graphs import GraphFound, find_graph
 from studio.running.plans import Inspector, check_trust, update_types
 from studio.running.ways import stored_config
@@ -44,11 +45,15 @@ def write(session: Session, inspector: Inspector, request: ForkRequest) -> ForkR
     graph = find_graph(request.graph, session.location)
     state = session.state(request.address)
     trusted = _trusted(session, inspector, graph, request)
-    if request.in_place:
-        check_triggers(session.location)
-    at, created = _place(session, request, state)
     database = session.location if request.in_place or session.scratch.is_store else session.scratch.path
-    made = runner.call(graph, _child_request(request, state, at, database, trusted))
+    audit = begin_audit(session, "update_state", request)
+    at, created, unaudited = request.address, None, None
+    try:
+        at, created = _place(session, request, state)
+        made = runner.call(graph, _child_request(request, state, at, database, trusted))
+    finally:
+        if audit is not None:
+            unaudited = audit.done(at.thread_id, created.created if created is not None else ())
     session.refresh()
     new = Address(at.thread_id, str(made["checkpoint_ns"]), str(made["checkpoint_id"]))
     after = session.state(new)
@@ -61,7 +66,7 @@ def write(session: Session, inspector: Inspector, request: ForkRequest) -> ForkR
         recipe="update_state",
         next=after.next,
         verified=not surprises,
-        surprises=tuple(surprises),
+        surprises=(*surprises, *((unaudited,) if unaudited is not None else ())),
         root=created.root if created is not None and at.checkpoint_ns else new,
         created=(*(created.created if created is not None else ()), new),
     )
