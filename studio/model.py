@@ -342,6 +342,7 @@ class ForkResult:
     verified: bool
     """The stored result was read back and equals what was asked for."""
     surprises: tuple[str, ...]
+    """Each difference from what was asked for; of a verified fork, what else could not be done when it was stored."""
     root: Address
     created: tuple[Address, ...]
 

@@ -96,11 +96,11 @@ class Forker:
         plan = self._together(lambda: self._plan(request))
         build(plan, plan.newest)  # whatever cannot be encoded is refused before any file is made
         if request.in_place and not self._scratch.is_store:
-            built, stored_in = self._store_in_place(plan)
+            built, stored_in, notices = self._store_in_place(plan)
         else:
-            built, stored_in = self._store_in_scratch(plan)
+            built, stored_in, notices = *self._store_in_scratch(plan), []
         self._refresh()
-        surprises = self._verify(plan, built)
+        differences = self._verify(plan, built)
         new = built.created[-1]
         return ForkResult(
             address=new,
@@ -109,8 +109,8 @@ class Forker:
             forked_from=request.address,
             recipe=plan.recipe,
             next=plan.next,
-            verified=not surprises,
-            surprises=tuple(surprises),
+            verified=not differences,
+            surprises=(*differences, *notices),
             root=built.created[0],
             created=built.created,
         )
@@ -339,8 +339,9 @@ class Forker:
                 record_origin(connection, made, level.raw.header.address, _sha256(level.raw.blob))
         return built, self._scratch.path
 
-    def _store_in_place(self, plan: Plan) -> tuple[Built, str]:
-        """INSERT into the user's own file, with an entry in the audit before and after."""
+    def _store_in_place(self, plan: Plan) -> tuple[Built, str, list[str]]:
+        """INSERT into the user's own file, with an entry in the audit before and after; what went wrong after the fork was stored
+        is told beside it."""
         path = self._base().location
         notes = self._notes()
         beside = self._writes_beside(plan)
@@ -350,8 +351,11 @@ class Forker:
             for made, level in zip(built.created, plan.levels, strict=True):
                 notes.record_origin(made, level.raw.header.address, _sha256(level.raw.blob))
             entry = notes.audit_begin(path, plan.recipe, plan.request.address, built.created, len(built.carried))
-        notes.audit_done(entry)
-        return built, path
+        try:
+            notes.audit_done(entry)
+        except StudioError as error:
+            return built, path, [f"The fork is stored, but its entry in the audit could not be completed. {error.message}"]
+        return built, path, []
 
     def _insert(
         self,

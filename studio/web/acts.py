@@ -111,7 +111,7 @@ def router(book: Book, pages: Pages) -> APIRouter:
         except StudioError as error:
             return form_again(request, at, sent, forks.promise(None, Planned(), error=error, edited=True), 422)
         said = (
-            "Forked."
+            " ".join(("Forked.", *result.surprises))
             if result.verified
             else f"Forked, but what is stored is not what was asked for: {'; '.join(result.surprises)}"
         )

@@ -13,6 +13,7 @@ import threading
 import time
 from contextlib import closing
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -257,6 +258,24 @@ def test_a_file_whose_triggers_would_change_other_rows_is_not_written_in_place(o
         assert "scratch file" in refused.value.hint
         assert rows(order, "SELECT * FROM checkpoints ORDER BY rowid") == before
         assert studio.fork(studio.before("b")).verified
+
+
+def test_a_stored_fork_whose_audit_cannot_be_completed_is_reported_as_stored(
+    order: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    real = Notes.audit_begin
+
+    def begin(notes: Notes, *told: Any) -> int:  # another program empties the audit before the fork is committed
+        entry = real(notes, *told)
+        change(Path(notes.path), "DELETE FROM audit")
+        return entry
+
+    monkeypatch.setattr(Notes, "audit_begin", begin)
+    with studio_on(order) as studio:
+        made = studio.fork(studio.before("b"), {"/count": 9}, in_place=True)
+        assert made.verified and made.address in studio.points()
+        (surprise,) = made.surprises
+        assert "is stored" in surprise and "audit" in surprise
 
 
 def test_a_locked_file_says_so_and_nothing_is_stored(order: Path, monkeypatch: pytest.MonkeyPatch) -> None:
