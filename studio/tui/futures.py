@@ -64,7 +64,7 @@ class Futures(Place):
             return
         self.open_thread(made.address.thread_id, made.address)
         if made.then_run:
-            self._run(made.address, made.origin, start=True)
+            self._run(made.address, made.origin, start=True, forked=made)
 
     def do_run(self) -> None:
         row = self.here
@@ -87,11 +87,18 @@ class Futures(Place):
         )
 
     def _run(
-        self, address: Address, origin: Address | None, *, start: bool = False, questions: tuple[moves.Question, ...] = ()
+        self,
+        address: Address,
+        origin: Address | None,
+        *,
+        start: bool = False,
+        questions: tuple[moves.Question, ...] = (),
+        forked: moves.Made | None = None,
     ) -> None:
         from studio.tui.screens.run import RunScreen
 
-        self.app.push_screen(RunScreen(self.session, address, origin=origin, start=start, questions=questions), self._ran)
+        screen = RunScreen(self.session, address, origin=origin, start=start, questions=questions, forked=forked)
+        self.app.push_screen(screen, self._ran)
 
     def _ran(self, head: Address | None) -> None:
         self.say_runs()

@@ -16,6 +16,9 @@ if TYPE_CHECKING:
     from studio.session import Session
     from studio.tree import CheckpointTree
 
+WRITTEN = "Written to the scratch file and read back."
+SURPRISED = "Look at the result: it is not quite what you asked for"
+
 
 @dataclass(frozen=True, slots=True)
 class Made:
@@ -24,6 +27,8 @@ class Made:
     address: Address
     origin: Address
     then_run: bool
+    surprises: tuple[str, ...] = ()
+    """Where the stored result is not what was asked for."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,6 +10,7 @@ from studio.model import RunEvent, RunPlan
 from studio.render import gate, secrets
 from studio.tui import draw
 from studio.tui.lines import BLANK, Line
+from studio.tui.moves import SURPRISED, WRITTEN, Made
 from studio.tui.panes.changes import question
 
 STATUS = {
@@ -72,6 +73,14 @@ def plan_lines(plan: RunPlan) -> tuple[Line, ...]:
 
 def _fact(name: str, words: str) -> Line:
     return Line(draw.own(name.ljust(7), "$faint") + draw.text(words, "$quiet", 400), 2, hanging=7, fold=True)
+
+
+def fork_lines(made: Made) -> tuple[Line, ...]:
+    """The fork that was written just before, above the plan of its run."""
+    if not made.surprises:
+        return (Line(draw.own("✓ ", "$success") + draw.own(f"Forked. {WRITTEN}", "$quiet"), 1, hanging=2), BLANK)
+    told = (Line(draw.text(one, width=600), 2) for one in made.surprises)
+    return (Line(draw.own(SURPRISED, "bold $wait"), 1), *told, BLANK)
 
 
 def refusal_lines(error: StudioError) -> tuple[Line, ...]:

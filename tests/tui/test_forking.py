@@ -168,6 +168,22 @@ async def test_without_a_named_graph_the_choices_are_offered(
             await drive.until(lambda: drive.app.screen is drive.main)
 
 
+async def test_what_became_of_a_fork_is_told_in_the_dialog_of_its_run_and_covers_nothing(
+    support: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(SAMPLES)
+    with opened(support, tmp_path / "s.sqlite") as session:
+        async with driven(session, session.resolve("#4", "refund-4711"), size=(80, 24)) as drive:
+            await drive.until(lambda: drive.main.point)
+            await drive.loaded()
+            await edit(drive, "/order/total", "49.9")
+            await drive.press("ctrl+r")
+            await run_status(drive, "choose")
+            assert "Written to the scratch file" in drive.text("#plan")
+            assert "Use this graph" in drive.text("#run-buttons") and "use this graph" in drive.text("#run-keys")
+            assert not drive.app.screen.query("Toast")
+
+
 async def test_an_edit_that_is_no_json_stays_in_the_editor(support: Path, tmp_path: Path) -> None:
     with opened(support, tmp_path / "s.sqlite") as session:
         async with driven(session, session.resolve("#4", "refund-4711")) as drive:

@@ -18,7 +18,7 @@ from studio import tagged
 from studio.errors import PatchError, StudioError
 from studio.model import ForkPreview, ForkRequest, Patch, Tagged_JSON, Value
 from studio.render import gate
-from studio.tui import draw
+from studio.tui import draw, moves
 from studio.tui.keys import KeyLine
 from studio.tui.lines import BLANK, Line, LineView
 from studio.tui.messages import Failed, Forked, PathChosen, PathSelected, PreviewReady
@@ -332,18 +332,17 @@ class ForkScreen(ModalScreen[Made | None]):
 
     def on_forked(self, event: Forked) -> None:
         result = event.result
-        if not result.verified or result.surprises:
-            words = "\n".join(result.surprises) or "the stored result differs from what was asked for"
-            self.app.notify(
-                gate.clean(words),
-                title="Look at the result: it is not quite what you asked for",
-                severity="warning",
-                timeout=12,
-                markup=False,
-            )
+        surprises = tuple(result.surprises)
+        if not result.verified and not surprises:
+            surprises = ("the stored result differs from what was asked for",)
+        if event.then_run:  # the run's dialog tells it: a toast would cover its foot
+            self.dismiss(Made(result.root, self.point.address, True, surprises))
+            return
+        if surprises:
+            self.app.notify(gate.clean("\n".join(surprises)), title=moves.SURPRISED, severity="warning", timeout=12, markup=False)
         else:
-            self.app.tell("Written to the scratch file and read back.", title="Forked")
-        self.dismiss(Made(result.root if event.then_run else result.address, self.point.address, event.then_run))
+            self.app.tell(moves.WRITTEN, title="Forked")
+        self.dismiss(Made(result.address, self.point.address, False))
 
     def on_failed(self, event: Failed) -> None:
         self._writing = False

@@ -23,7 +23,7 @@ from studio.tui import draw, moves, runlog
 from studio.tui.keys import KeyLine
 from studio.tui.lines import Line, LineView
 from studio.tui.messages import Failed, JumpTo, PathSelected, PlanReady, RunSaid, RunStarted
-from studio.tui.moves import Question
+from studio.tui.moves import Made, Question
 from studio.tui.panes.changes import question
 
 if TYPE_CHECKING:
@@ -53,6 +53,7 @@ class RunScreen(ModalScreen[Address | None]):
         origin: Address | None = None,
         start: bool = False,
         questions: tuple[Question, ...] = (),
+        forked: Made | None = None,
     ) -> None:
         super().__init__()
         self.session = session
@@ -65,6 +66,7 @@ class RunScreen(ModalScreen[Address | None]):
         self.head: Address | None = None
         self.status = "planning"
         self._start = start
+        self._forked = runlog.fork_lines(forked) if forked else ()
         self._error_told = False
 
     def compose(self) -> ComposeResult:
@@ -93,7 +95,7 @@ class RunScreen(ModalScreen[Address | None]):
         self.query_one("#plan").border_title = Content("Plan")
         self.query_one("#log").border_title = Content("Log")
         self.query_one("#log").display = False
-        self.query_one("#plan", LineView).show([Line(draw.own("Loading your graph to see what would run …", "$quiet"), 1)])
+        self._show_plan(Line(draw.own("Loading your graph to see what would run …", "$quiet"), 1))
         self._say("planning")
         if self.questions:
             self.show_questions(self.questions)
@@ -131,6 +133,9 @@ class RunScreen(ModalScreen[Address | None]):
 
     # ------------------------------------------------------------------ the plan
 
+    def _show_plan(self, *lines: Line) -> None:
+        self.query_one("#plan", LineView).show((*self._forked, *lines))
+
     def request(self) -> RunRequest:
         """What is asked for now."""
         trust = bool(self.query("#trust")) and self.query_one("#trust", Checkbox).value
@@ -151,7 +156,7 @@ class RunScreen(ModalScreen[Address | None]):
         self.plan = event.plan
         self.app.graph = self.graph or self.app.graph
         self.query_one("#graph").display = False
-        self.query_one("#plan", LineView).show(runlog.plan_lines(event.plan))
+        self._show_plan(*runlog.plan_lines(event.plan))
         box = self.query_one("#trust", Checkbox)
         box.display = event.plan.needs_trust
         if event.plan.needs_trust:
@@ -180,7 +185,7 @@ class RunScreen(ModalScreen[Address | None]):
             self._say("no-plan")
             self.app.complain(error, event.what)
             return
-        self.query_one("#plan", LineView).show(runlog.refusal_lines(error))
+        self._show_plan(*runlog.refusal_lines(error))
         self._say("choose" if error.candidates else "no-plan")
         self._label_start("Use this graph" if error.candidates else "Look again")
         if isinstance(error, RunError) or error.candidates:
@@ -205,7 +210,7 @@ class RunScreen(ModalScreen[Address | None]):
     def _plan_again(self) -> None:
         self.graph = self.query_one("#graph", Input).value.strip() or None
         self._label_start("Run", disabled=True)
-        self.query_one("#plan", LineView).show([Line(draw.own("Loading your graph …", "$quiet"), 1)])
+        self._show_plan(Line(draw.own("Loading your graph …", "$quiet"), 1))
         self.load_plan(self.request())
 
     # ------------------------------------------------------------------ running
