@@ -455,3 +455,20 @@ def test_two_branches_show_first_what_is_new_in_each_step(browser: Any, support:
 def test_one_of_a_kind_is_counted_as_one(at_refund: Visit) -> None:
     at_refund.goto("/f/support_agent.sqlite?thread=complaint-4711&at=1f121127-b7ce-6d58-bfff-5a954477d838&tab=state")
     at_refund.page.wait_for_selector("summary:text-is('1 scheduling channel')")
+
+
+@pytest.mark.parametrize("width", [1181, 1250, 1400])
+def test_every_tab_is_whole_beside_what_the_checkpoint_is_compared_with(
+    browser: Any, support: Path, tmp_path: Path, width: int
+) -> None:
+    fork = ["fork", str(support), "4", "--thread", "refund-4711", "--set", "/order/total=49.9"]
+    env = {**os.environ, "XDG_DATA_HOME": str(tmp_path / "data"), "PYTHONPATH": str(ROOT)}
+    subprocess.run([sys.executable, "-m", "studio", *fork], env=env, check=True, capture_output=True)
+    size = {"width": width, "height": 900}
+    at = "/f/support_agent.sqlite?thread=refund-4711&at=s1"
+    with served(support, tmp_path, at) as url, visit(browser, url, viewport=size) as seen:
+        tabs, note = seen.page.locator(".tabs"), seen.page.locator(".compared")
+        assert "Branches" in tabs.inner_text() and "compared with" in note.inner_text()
+        assert tabs.evaluate("tabs => tabs.scrollWidth <= tabs.clientWidth")
+        assert note.evaluate("note => note.getBoundingClientRect().height") < 60
+        assert note.evaluate("note => note.scrollWidth <= note.clientWidth")
