@@ -12,6 +12,7 @@ from __future__ import annotations
 import base64
 import json
 import math
+import re
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -32,6 +33,8 @@ Mask = Callable[[str | None, Value], str | None]
 
 EXACT = 1 << 53
 """Integers beyond this lose digits in readers that know only doubles."""
+
+_DECIMAL_COMMA = re.compile(r"(?<![\w.,])-?(?:0|[1-9]\d*),\d+(?![\w.,])")
 
 
 def to_tagged(
@@ -206,11 +209,19 @@ def loads(text: str) -> Tagged_JSON:
     try:
         return jsontext.loads(text, _unique, constants=False)
     except json.JSONDecodeError as error:
-        raise PatchError(
-            f"no valid JSON: {error.msg} at line {error.lineno}, column {error.colno}", "Texts need double quotes.", "bad-json"
-        ) from error
+        where = f"at line {error.lineno}, column {error.colno}"
+        point = _with_point(text, error.pos)
+        if point:
+            raise PatchError(f"no valid JSON: write {point}, with a point, {where}", "", "bad-json") from error
+        raise PatchError(f"no valid JSON: {error.msg} {where}", "Texts need double quotes.", "bad-json") from error
     except ValueError as error:
         raise PatchError(f"no valid JSON: {error}", "", "bad-json") from error
+
+
+def _with_point(text: str, at: int) -> str:
+    """The number with a decimal comma that a text breaks at, as JSON writes it; "" where there is none."""
+    around = _DECIMAL_COMMA.finditer(text, max(0, at - 40), at + 40)
+    return next((found[0].replace(",", ".") for found in around if found.start() <= at <= found.end()), "")
 
 
 def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:

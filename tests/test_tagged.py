@@ -173,6 +173,12 @@ def test_bad_json_is_refused_with_line_and_column() -> None:
     with pytest.raises(PatchError):
         loads("NaN")
     assert loads("[499.0, 499]") == [499.0, 499]
+    for text in ("49,9", " -0,5\n", '{"a": 1,\n "total": 49,9}'):
+        with pytest.raises(PatchError, match=r"write (49\.9|-0\.5), with a point, at line"):
+            loads(text)
+    with pytest.raises(PatchError) as plain:
+        loads("1,234,567")
+    assert "with a point" not in plain.value.message, "not a decimal comma"
     assert isinstance(loads("499.0"), float)
 
 

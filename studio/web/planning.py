@@ -68,7 +68,8 @@ def with_graph(at: Desk, request: R) -> R:
 def promise(at: Desk, form: ForkForm, *, asked: bool = False, confirm: bool = False) -> forks.Promise:
     """The preview of a fork and the plan of the run that would follow; what fails of it is part of the answer."""
     if form.request is None:
-        message, hint = form.error if form.error[0] else ("A value cannot be read.", "See the message at the value.")
+        wrong = next((edit for edit in form.shown.edits if edit.error and not edit.unset), None)
+        message, hint = (f"{wrong.path}: {wrong.error}", "") if wrong else form.error
         return forks.promise(None, Planned(), error=StudioError(message, hint), edited=True)
     preview: ForkPreview | None = None
     if form.edited and not (form.request.is_update and not asked and not at.book.plans_allowed(at.place.file)):

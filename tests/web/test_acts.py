@@ -86,6 +86,15 @@ def test_the_preview_says_what_would_change_and_run_and_loads_no_graph(page: Tes
     assert not list(support.parent.rglob("__pycache__"))
 
 
+@pytest.mark.parametrize(("typed", "reason"), [("49,9", "write 49.9, with a point"), ("{", "no valid JSON")])
+def test_the_preview_names_the_value_that_cannot_be_read_and_why(page: TestClient, typed: str, reason: str) -> None:
+    form = form_of(read(page.get(REFUND).text))
+    form[""] = str(form[""]).replace("/fork?", "/preview?")
+    notice = read(send(page, form, "", value=typed).text).select_one('[role="alert"]')
+    assert notice is not None and "/refund/amount: " in notice.text and reason in notice.text
+    assert reason not in read(send(page, form, "", value=typed, unset="0").text).text, "a value to remove need not be read"
+
+
 def test_bad_json_is_named_at_its_line_and_nothing_is_lost(page: TestClient) -> None:
     page_html = read(page.get(REFUND.replace("/refund/amount", "/refund")).text)
     form = form_of(page_html)
