@@ -122,7 +122,10 @@ class CompareScreen(ModalScreen[Address | None]):
 
 
 def compared(session: Session, origin: Address, head: Address) -> Compared:
-    """Read both branches. Raises StudioError when a checkpoint is gone."""
+    """Read both branches. Raises StudioError when a checkpoint is gone.
+
+    Of the ends, what the new branch began with comes first, then what both hold, then what one of them lacks.
+    """
     old_tree, new_tree = session.tree(origin.thread_id), session.tree(head.thread_id)
     old_head = last_of(old_tree, origin)
     if old_head == head:
@@ -134,7 +137,9 @@ def compared(session: Session, origin: Address, head: Address) -> Compared:
     new = [address for address in new if address not in known]
     ends = session.compare(head, old_head)
     differing = tuple(change.path for change in ends.changes)
-    lines: list[Line] = list(changes.changes(ends.changes, None, show_secrets=session.show_secrets, heads=False))
+    cause = [change.path for change in session.compare(new[0], session.base_of(new[0])).changes] if new else []
+    ordered = sorted(ends.changes, key=lambda change: (not _differs(change.path, cause), change.op != "replace"))
+    lines: list[Line] = list(changes.changes(ordered, None, show_secrets=session.show_secrets, heads=False))
     if not lines:
         lines = [Line(draw.own("Both ends hold the same values.", "$quiet"), 1)]
     return Compared(
