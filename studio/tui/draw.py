@@ -136,12 +136,23 @@ def gap(row: Row) -> float | None:
     return row.seconds if row.origin_checkpoint_id is None else None
 
 
-def facts(row: Row) -> str:
-    """`step 3 · 14:02:09 · +2.4 s`."""
+def heading(row: Row, room: int, *, lead: str = "") -> Content:
+    """`#3 plan · step 3 · 14:02:09 · +2.4 s`, with as many whole facts as there is room for."""
+    shown = Content.assemble((lead + number(row) + " ", "$quiet"), (title(row, 44), "bold"))
+    for fact in facts(row):
+        longer = shown + Content.styled(f" · {fact}", "$quiet")
+        if longer.cell_length > room:
+            break
+        shown = longer
+    return shown.truncate(max(8, room), ellipsis=True)
+
+
+def facts(row: Row) -> list[str]:
+    """`step 3`, `14:02:09`, `+2.4 s`."""
     checkpoint = row.checkpoint
     parts = [
         f"step {checkpoint.step}" if checkpoint.step is not None else "",
         labels.when(checkpoint.created_at, date=False).partition(".")[0],
     ]
     parts.append(labels.duration(gap(row)))
-    return " · ".join(part for part in parts if part)
+    return [part for part in parts if part]

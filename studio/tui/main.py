@@ -37,6 +37,8 @@ if TYPE_CHECKING:
     from studio.session import Session
     from studio.tree import CheckpointTree
 
+TITLE_EDGES = 6
+"""Columns inside a pane's frame that its title cannot use."""
 SETTLE = 0.04
 """Seconds that the cursor rests before a checkpoint is loaded."""
 
@@ -166,14 +168,15 @@ class MainScreen(Copying, Moving, Futures, Opening):
         self.query_one("#why", WhyView).show([BLANK])
         self.query_one("#tabs", TabLine).say("")
 
+    def on_resize(self) -> None:
+        self.call_after_refresh(self._say_title)
+
     def _say_title(self) -> None:
         row = self.here
         if row is None:
             return
         centre = self.query_one("#centre")
-        title = Content.assemble(
-            (draw.number(row) + " ", "$quiet"), (draw.title(row, 44), "bold"), (" · " + draw.facts(row), "$quiet")
-        ).truncate(max(20, centre.size.width - 6), ellipsis=True)
+        title = draw.heading(row, max(20, centre.size.width - TITLE_EDGES))
         if title.plain != self._said_title:
             self._said_title = title.plain
             centre.border_title = title

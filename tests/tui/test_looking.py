@@ -18,7 +18,7 @@ from studio.tui.screens.help import HelpScreen
 from studio.tui.screens.search import SearchScreen
 from studio.tui.screens.threads import ThreadsScreen
 from tests.factories import folder_snapshot, make_shop, saver_at, shop_builder
-from tests.tui.driving import driven, opened
+from tests.tui.driving import SAMPLES, driven, opened
 
 
 async def test_several_threads_open_as_a_list_that_any_text_filters(shop: Path, tmp_path: Path) -> None:
@@ -331,6 +331,22 @@ async def test_a_hit_of_another_thread_names_its_thread_and_no_hit_is_said(shop:
             await drive.until(lambda: isinstance(drive.app.screen, ThreadsScreen) and drive.rows("#threads").row_count)
             await drive.type("zzz")
             await drive.shows("no thread matches “zzz”")
+
+
+async def test_a_title_leaves_out_whole_facts_where_it_has_no_room_for_all(tmp_path: Path) -> None:
+    with opened(SAMPLES / "support_agent.sqlite", tmp_path / "s.sqlite") as session:
+        async with driven(session, session.resolve("#8", "refund-4711"), (80, 24)) as drive:
+            await drive.until(lambda: drive.main.point)
+            await drive.loaded()
+            await drive.shows("─ #8 issue_refund · step 7 · 14:05:12 ─")
+            await drive.go("4")
+            await drive.shows("─ #4 read_history ∥ read_policy · step 3 ─")
+            await drive.pilot.resize_terminal(140, 24)
+            await drive.shows("─ #4 read_history ∥ read_policy · step 3 · 14:02:06 · +1.1 s ─")
+            await drive.press("f")
+            await drive.shows("─ Fork from #4 read_history ∥ read_policy · step 3 · 14:02:06 · +1.1 s ─")
+            await drive.pilot.resize_terminal(60, 24)
+            await drive.shows("─ Fork from #4 read_history ∥ read_policy · step 3 ─")
 
 
 async def test_a_fork_tells_no_time_since_the_row_before(shop: Path, tmp_path: Path) -> None:

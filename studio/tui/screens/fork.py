@@ -86,15 +86,18 @@ class ForkScreen(ModalScreen[Made | None]):
             )
 
     def on_mount(self) -> None:
-        row = self.point.row
-        self.query_one("#fork-box").border_title = Content.assemble(
-            ("Fork from ", ""), (f"{draw.number(row)} {draw.title(row, 40)}", "bold"), (f" · {draw.facts(row)}", "$quiet")
-        )
         self.query_one("#edits").focus()
         self.load_choices()
         if self._first_edit is not None:
             self.edit_path(self._first_edit)
         self._preview_soon()
+
+    def on_resize(self) -> None:
+        self.call_after_refresh(self._say_title)
+
+    def _say_title(self) -> None:
+        box = self.query_one("#fork-box")
+        box.border_title = draw.heading(self.point.row, max(20, box.size.width - 6), lead="Fork from ")
 
     # ------------------------------------------------------------------ choices
 
