@@ -3,8 +3,8 @@
 A value is None, bool, int, float, str, bytes, list, dict with text keys, or one of: `Tagged` (an object that its writer stored by
 type name), `MapValue` (other keys than text) and `Opaque` (bytes that stay closed). Values are never changed in place.
 
-Formats: facts/langgraph-persistence 2.1 and 2.2. `decode` is shallow: the payload of a `Tagged` is read when somebody asks for
-it.
+Formats: LangGraph's `JsonPlusSerializer` (tags and msgpack extension codes) of every release. `decode` is shallow: the payload of
+a `Tagged` is read when somebody asks for it.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The command line (design 5): arguments in, one document or one text out, an exit code.
+"""The command line: arguments in, one document or one text out, an exit code.
 
 `main` is the console script. Each command lives in a module of its name and is imported when it is called, so that `studio ls`
 starts without what it does not need.

@@ -1,4 +1,4 @@
-"""The arguments of every command. What design 5 lists is here and nothing else."""
+"""The arguments of every command. What a command takes is said here and nowhere else."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The JSON shapes of design 5. Fields may be added, never renamed."""
+"""The JSON shapes that scripts rely on. Fields may be added, never renamed."""
 
 from __future__ import annotations
 

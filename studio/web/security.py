@@ -2,7 +2,7 @@
 
 A local server is reachable by every page that the user's browser shows, so each request proves three things before routing:
 its `Host` is ours (DNS rebinding), an unsafe one comes from our own page (cross-site requests), and the browser holds the
-cookie that only the start-up link gives. See design 8.
+cookie that only the start-up link gives.
 """
 
 from __future__ import annotations
