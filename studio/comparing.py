@@ -64,7 +64,7 @@ def _stored_parent(session: Session, state: State) -> Address | None:
 
 
 def _traced(session: Session, before: Address, after: Address, changes: Sequence[Change]) -> list[Change]:
-    """Authors for a diff over several supersteps: who last changed that channel on the way to `after`.
+    """Authors for a diff over several supersteps: who last changed that value, or what it lies in, on the way to `after`.
 
     The way begins at `before`, or where the two branches part.
     """
@@ -80,6 +80,13 @@ def _traced(session: Session, before: Address, after: Address, changes: Sequence
         for change in compare(session, address, session.base_of(address)).changes:
             authors.setdefault(change.channel, {}).update(dict.fromkeys(change.authors))
             exact[change.path] = change.authors
-    return [
-        replace(change, authors=exact.get(change.path) or tuple(authors.get(change.channel, ())) or unknown) for change in changes
-    ]
+
+    def of(change: Change) -> tuple[Author, ...]:
+        path = change.path
+        while path:
+            if path in exact:
+                return exact[path]
+            path = path.rpartition("/")[0]
+        return tuple(authors.get(change.channel, ())) or unknown
+
+    return [replace(change, authors=of(change)) for change in changes]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import shlex
@@ -49,6 +50,9 @@ def test_the_refund_lesson_works_by_command_as_written(samples: Path) -> None:
     assert "49,9" in said[2]
     assert "49.90 EUR" in said[4], "the question asks for the corrected amount"
     assert "PAY-4711" not in said[4], "nothing is paid before the answer"
+    ends = check("studio diff support_agent.sqlite 9 s6 --thread refund-4711 --json", samples, 0)
+    authors = {change["path"]: [author["node"] for author in change["authors"]] for change in json.loads(ends)["changes"]}
+    assert authors["/messages/3/content"] == ["plan_refund"] and authors["/messages/5/content"] == ["reply"]
     assert (samples / "support_agent.sqlite").read_bytes() == before
 
 

@@ -142,7 +142,7 @@ def head(place: Place, tree: CheckpointTree, row: Row, state: State, because: st
     facts = [f"#{row.number}"]
     if row.checkpoint.step is not None:
         facts.append(f"step {row.checkpoint.step}")
-    if row.seconds is not None:
+    if row.seconds is not None and row.origin_checkpoint_id is None:
         facts.append(labels.duration(row.seconds))
     if row.depth:
         facts.append(gate.line("in " + address.checkpoint_ns.split(":", 1)[0], 60))
