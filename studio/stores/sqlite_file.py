@@ -16,6 +16,10 @@ Two things decide the details. SQLite deletes a `-wal` without a commit when a l
 used after a commit was found in the log. (A plain read of a log at rest would write its `-shm`; with a stale `-shm` SQLite
 tries for ten seconds.) And POSIX drops all locks of a process on a file when *any* descriptor of it is closed, so this process
 has one look, or one write of its own, at a time (`turn`).
+
+One trace can remain: a writer that ends in the very moment of a look under its locks cannot remove its `-wal`, whole and with
+nothing lost in it, and the next writer does. Measured with a file read so: 1 of 300 closes beside a look each 250 ms, 1 of 7 beside
+looks each 5 ms. A copy for each state of a large file costs more, and reading without locks beside a writer could delete its log.
 """
 
 from __future__ import annotations
