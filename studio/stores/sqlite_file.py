@@ -18,8 +18,9 @@ tries for ten seconds.) And POSIX drops all locks of a process on a file when *a
 has one look, or one write of its own, at a time (`turn`).
 
 One trace can remain: a writer that ends in the very moment of a look under its locks cannot remove its `-wal`, whole and with
-nothing lost in it, and the next writer does. Measured with a file read so: 1 of 300 closes beside a look each 250 ms, 1 of 7 beside
-looks each 5 ms. A copy for each state of a large file costs more, and reading without locks beside a writer could delete its log.
+nothing lost in it, and the next writer does. Measured with a file read so: 1 of 300 closes beside a look each 250 ms, 1 of 7
+beside looks each 5 ms. A copy for each state of a large file costs more, and reading without locks beside a writer could delete
+its log.
 """
 
 from __future__ import annotations
