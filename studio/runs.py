@@ -311,10 +311,9 @@ class Runs:
         """Keep something in the notes; the reason where that fails, whatever it is: a run ends as it ended, noted or not."""
         try:
             keep(self._notes())
-        except StudioError as error:
-            return f"The record of this run is missing or not complete. {error.message}"
         except Exception as error:
-            return f"The record of this run is missing or not complete. {type(error).__name__}: {error}"
+            reason = error.message if isinstance(error, StudioError) else f"{type(error).__name__}: {error}"
+            return f"The record of this run is missing or not complete. {reason}"
         return None
 
 

@@ -7,20 +7,18 @@ import glob
 import os
 import sqlite3
 from dataclasses import dataclass
-from pathlib import Path
 
 from studio.errors import OpenError, PatchError, RefError
 from studio.forks.scratch import (
     SUFFIX,
     Scratch,
-    default_folder,
     is_scratch_file,
     lies_with_ours,
     look,
     meta_in,
     notes_beside,
+    our_folders,
     tables_in,
-    temporary_folder,
 )
 from studio.forks.writing import write_transaction
 from studio.stores.sniff import SIDES
@@ -53,7 +51,7 @@ def path_for(location: str) -> str:
 
 def list_files() -> list[ScratchFile]:
     """All scratch files in the user's data folder (and in the temporary one, when that is used), by name."""
-    places = [place for place in _our_folders() if place.is_dir()]
+    places = [place for place in our_folders() if place.is_dir()]
     return [describe(str(path)) for place in places for path in sorted(place.glob("*" + SUFFIX))]
 
 
@@ -125,7 +123,3 @@ def _is_open_elsewhere(path: str) -> bool:
 def _counted(connection: sqlite3.Connection) -> tuple[dict[str, str], int]:
     there = "studio_origins" in tables_in(connection)
     return meta_in(connection), connection.execute("SELECT count(*) FROM studio_origins").fetchone()[0] if there else 0
-
-
-def _our_folders() -> tuple[Path, ...]:
-    return default_folder(), temporary_folder()

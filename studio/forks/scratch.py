@@ -64,6 +64,11 @@ def temporary_folder() -> Path:
     return Path(tempfile.gettempdir()) / f"checkpoint-studio-{owner}"
 
 
+def our_folders() -> tuple[Path, ...]:
+    """Where scratch files may lie when nobody said where."""
+    return default_folder(), temporary_folder()
+
+
 def _made_temporary_folder() -> Path:
     """The same for each process of this user, fresh when that is not ours."""
     folder = temporary_folder()
@@ -110,8 +115,7 @@ def notes_beside(path: str) -> str:
 def lies_with_ours(path: str) -> bool:
     """Whether it bears the name of a scratch file and lies in a folder where the studio keeps them."""
     real = Path(os.path.realpath(path))
-    folders = (default_folder(), temporary_folder())
-    return real.name.endswith(SUFFIX) and any(real.parent == Path(os.path.realpath(folder)) for folder in folders)
+    return real.name.endswith(SUFFIX) and any(real.parent == Path(os.path.realpath(folder)) for folder in our_folders())
 
 
 def is_scratch_file(path: str | os.PathLike[str]) -> bool:

@@ -226,9 +226,8 @@ def _with_rows(session: Session, request: RunRequest, state: State, way: Way, an
             kept.append(task)
     if carry:
         way = replace(way, carry=tuple(carry), kept=tuple(kept), with_id=False)
-    return (
-        _told(request, answers, tasks, way) if answering else way
-    )  # answers by row too: should the tasks differ under this code
+    # answers by row are told too, should the tasks differ under this code
+    return _told(request, answers, tasks, way) if answering else way
 
 
 def _told(request: RunRequest, answers: Sequence[Answer], tasks: list[tuple[str, int, Task]], way: Way) -> Way:

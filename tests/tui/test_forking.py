@@ -36,6 +36,14 @@ def support(tmp_path: Path) -> Path:
     return Path(shutil.copy(SAMPLES / "support_agent.sqlite", folder / "support_agent.sqlite"))
 
 
+async def open_fork_form(drive: Drive) -> None:
+    """Wait for the checkpoint, then press f."""
+    await drive.until(lambda: drive.main.point)
+    await drive.loaded()
+    await drive.press("f")
+    await drive.until(lambda: isinstance(drive.app.screen, ForkScreen))
+
+
 async def editor(drive: Drive) -> TextArea:
     await drive.until(lambda: isinstance(drive.app.screen, EditScreen) and drive.app.screen.query("#editor"), "the editor")
     await drive.pilot.pause()
@@ -187,10 +195,7 @@ async def test_what_became_of_a_fork_is_told_in_the_dialog_of_its_run_and_covers
 async def test_an_edit_that_is_no_json_stays_in_the_editor(support: Path, tmp_path: Path) -> None:
     with opened(support, tmp_path / "s.sqlite") as session:
         async with driven(session, session.resolve("#4", "refund-4711")) as drive:
-            await drive.until(lambda: drive.main.point)
-            await drive.loaded()
-            await drive.press("f")
-            await drive.until(lambda: isinstance(drive.app.screen, ForkScreen))
+            await open_fork_form(drive)
             screen = drive.app.screen
             assert isinstance(screen, ForkScreen)
             screen.edit_path("/order/total")
@@ -207,10 +212,7 @@ async def test_an_edit_that_is_no_json_stays_in_the_editor(support: Path, tmp_pa
 async def test_the_whole_state_becomes_one_edit_per_changed_channel(support: Path, tmp_path: Path) -> None:
     with opened(support, tmp_path / "s.sqlite") as session:
         async with driven(session, session.resolve("#4", "refund-4711")) as drive:
-            await drive.until(lambda: drive.main.point)
-            await drive.loaded()
-            await drive.press("f")
-            await drive.until(lambda: isinstance(drive.app.screen, ForkScreen))
+            await open_fork_form(drive)
             screen = drive.app.screen
             assert isinstance(screen, ForkScreen)
             screen.edit_whole()
@@ -233,10 +235,7 @@ async def test_the_whole_state_becomes_one_edit_per_changed_channel(support: Pat
 async def test_a_fork_goes_to_another_node_in_a_new_thread(support: Path, tmp_path: Path) -> None:
     with opened(support, tmp_path / "s.sqlite") as session:
         async with driven(session, session.resolve("#5", "refund-4711"), (80, 24)) as drive:
-            await drive.until(lambda: drive.main.point)
-            await drive.loaded()
-            await drive.press("f")
-            await drive.until(lambda: isinstance(drive.app.screen, ForkScreen))
+            await open_fork_form(drive)
             await drive.app.workers.wait_for_complete()
             await drive.pilot.pause()
             drive.app.screen.query_one("#goto", Select).value = "reply"
@@ -254,10 +253,7 @@ async def test_a_fork_goes_to_another_node_in_a_new_thread(support: Path, tmp_pa
 async def test_a_value_is_picked_from_the_state(support: Path, tmp_path: Path) -> None:
     with opened(support, tmp_path / "s.sqlite") as session:
         async with driven(session, session.resolve("#4", "refund-4711")) as drive:
-            await drive.until(lambda: drive.main.point)
-            await drive.loaded()
-            await drive.press("f")
-            await drive.until(lambda: isinstance(drive.app.screen, ForkScreen))
+            await open_fork_form(drive)
             await drive.press("enter")
             await drive.until(lambda: isinstance(drive.app.screen, PickScreen) and drive.app.screen.query("#pick"))
             await drive.pilot.pause()
@@ -423,10 +419,7 @@ async def test_c_copies_the_point_and_stands_on_the_copy(support: Path, tmp_path
 async def test_fork_and_run_takes_one_click_only_without_side_effects(support: Path, tmp_path: Path) -> None:
     with opened(support, tmp_path / "s.sqlite", GRAPH) as session:
         async with driven(session, session.resolve("#8", "refund-4711")) as drive:
-            await drive.until(lambda: drive.main.point)
-            await drive.loaded()
-            await drive.press("f")
-            await drive.until(lambda: isinstance(drive.app.screen, ForkScreen))
+            await open_fork_form(drive)
             await previewed(drive)
             await drive.until(lambda: not drive.app.screen.query_one("#fork-run", Button).disabled)
             await drive.press("ctrl+r")
@@ -489,10 +482,7 @@ async def test_a_file_that_grows_all_the_time_still_shows_the_checkpoint_under_t
 async def test_a_text_is_edited_as_text_and_as_json_on_request(support: Path, tmp_path: Path) -> None:
     with opened(support, tmp_path / "s.sqlite") as session:
         async with driven(session, session.resolve("#4", "refund-4711"), (80, 24)) as drive:
-            await drive.until(lambda: drive.main.point)
-            await drive.loaded()
-            await drive.press("f")
-            await drive.until(lambda: isinstance(drive.app.screen, ForkScreen))
+            await open_fork_form(drive)
             screen = drive.app.screen
             assert isinstance(screen, ForkScreen)
             screen.edit_path("/intent/wants")
