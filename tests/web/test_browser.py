@@ -472,3 +472,14 @@ def test_every_tab_is_whole_beside_what_the_checkpoint_is_compared_with(
         assert tabs.evaluate("tabs => tabs.scrollWidth <= tabs.clientWidth")
         assert note.evaluate("note => note.getBoundingClientRect().height") < 60
         assert note.evaluate("note => note.scrollWidth <= note.clientWidth")
+
+
+def test_no_value_of_the_centre_is_hidden_in_a_narrow_window(browser: Any, support: Path, tmp_path: Path) -> None:
+    with served(support, tmp_path, "?thread=refund-4711&at=7") as url:
+        for width in (600, 1000, 1440):
+            with visit(browser, url, viewport={"width": width, "height": 800}) as seen:
+                values = seen.page.locator("#centre .change .value").all()
+                assert values
+                for value in values:
+                    box = value.bounding_box()
+                    assert value.is_visible() and box is not None and box["x"] + box["width"] <= width, (width, box)
