@@ -72,7 +72,8 @@ class StudioApp(App[None]):
                 self.fault = self.fault or error
                 self.complain(StudioError(f"{type(error).__name__}: {error}", "run with --debug to see where"), "Internal error")
             return
-        self.fault = error
+        if self._exception is None:  # what breaks while the screens are taken down after it is no news
+            self.fault = error
         super()._handle_exception(error)
 
     def _fatal_error(self) -> None:
