@@ -165,3 +165,10 @@ def test_a_secret_inside_a_message_of_a_list_is_masked_in_the_summary() -> None:
     assert "sk-abc" not in preview.summary(stored)
     assert "sk-abc" not in preview.summary([["sk-abcdefghij0123456789"]])
     assert "sk-abc" in preview.summary(stored, 200, show_secrets=True)
+
+
+@pytest.mark.parametrize(
+    "text", ["", "plain", "a\tb\nc", "\u202eabc", "\x1b[2J", "é\x00", "👩‍💻 ❤️ 1️⃣", "a\u200db", "ب\u200cن", "\ud800", "🏴󠁧󠁢󠁥󠁮󠁧󠁿"]
+)
+def test_a_text_is_clean_exactly_when_cleaning_leaves_it_alone(text: str) -> None:
+    assert gate.is_clean(text) == (gate.clean(text) == text)

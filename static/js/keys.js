@@ -17,6 +17,13 @@ function reveal(element) {
   element.closest("details")?.setAttribute("open", "");
 }
 
+/** Every dialog is opened here: what it kept from the last time goes before it is seen, not when an event of its closing comes. */
+export function openDialog(dialog) {
+  if (!dialog || dialog.open) return;
+  dialog.dispatchEvent(new Event("studio:opening"));
+  dialog.showModal();
+}
+
 export function act(id, event) {
   switch (id) {
     case "down": return move(1, { push: !event?.repeat });
@@ -52,7 +59,7 @@ document.addEventListener("keydown", (event) => {
   if (event.ctrlKey || event.metaKey) {
     if (event.key === "p" && !event.shiftKey) {
       event.preventDefault();
-      document.getElementById("help")?.showModal();
+      openDialog(document.getElementById("help"));
     }
     return;
   }

@@ -19,8 +19,7 @@ function run(id) {
 
 if (dialog) {
   input.addEventListener("input", filter);
-  dialog.addEventListener("close", () => {
-    if (dialog.open) return; // opened again before this event came: what is typed since stays
+  dialog.addEventListener("studio:opening", () => {
     input.value = "";
     filter();
   });

@@ -1,12 +1,13 @@
 // Dialogs, the two drawers of narrow windows, notices, the scrubber, and the log that stays at its end.
 
 import { go } from "./cursor.js";
+import { openDialog } from "./keys.js";
 
 const drawer = document.getElementById("drawer");
 
 document.addEventListener("click", (event) => {
   const opener = event.target.closest?.("[data-opens]");
-  if (opener) document.getElementById(opener.dataset.opens)?.showModal();
+  if (opener) openDialog(document.getElementById(opener.dataset.opens));
   const side = event.target.closest?.("[data-drawer]:not(body)");
   if (side) {
     const open = document.body.dataset.drawer === side.dataset.drawer;
@@ -26,7 +27,7 @@ function outside(dialog, event) {
 
 document.addEventListener("htmx:after:swap", (event) => {
   const target = event.detail.ctx?.target;
-  if (target === drawer && !drawer.open) drawer.showModal();
+  if (target === drawer) openDialog(drawer);
   if (target === drawer) drawer.querySelector("[autofocus]")?.focus();
   if (target === drawer) takeOver(drawer.querySelector("#search-again"));
   if (target?.id === "stage" && document.getElementById("run")) document.body.dataset.drawer = "side";

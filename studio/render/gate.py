@@ -90,6 +90,13 @@ def clean(text: str, multiline: bool = True) -> str:
     return (_UNSAFE if multiline else _UNSAFE_LINE).sub(_shown, text)
 
 
+def is_clean(text: str) -> bool:
+    """Whether `clean` would leave a text as it is; ends at the first character that it would not."""
+    if text.isascii() and text.isprintable():
+        return True
+    return all(_shown(match) == match.group() for match in _UNSAFE.finditer(text))
+
+
 def line(text: str, width: int | None = None) -> str:
     """`clean` for one line, shortened to `width` characters with an ellipsis."""
     if width is not None and len(text) > 4 * width + 16:

@@ -146,7 +146,7 @@ def _too_many(message: str) -> UsageError:
 
 def _showable(kind: str, text: str) -> tuple[str, str]:
     """What was typed, as it may stand in the page again: JSON that escapes what acts there says the same."""
-    if gate.clean(text) == text:
+    if gate.is_clean(text):
         return kind, text
     if kind == "text":
         return "json", tagged.dumps(text)

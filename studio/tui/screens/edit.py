@@ -204,7 +204,7 @@ class EditScreen(ModalScreen[Edited | None]):
 
 def _plain(doc: Tagged_JSON) -> bool:
     """Whether a text area holds a text without altering it: no control characters, no line ends but the plain one."""
-    return isinstance(doc, str) and gate.clean(doc) == doc and f"{doc}.".splitlines() == f"{doc}.".split("\n")
+    return isinstance(doc, str) and gate.is_clean(doc) and f"{doc}.".splitlines() == f"{doc}.".split("\n")
 
 
 def _kind(doc: Tagged_JSON) -> str:
