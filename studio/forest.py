@@ -4,16 +4,18 @@ from __future__ import annotations
 
 import hashlib
 from collections import OrderedDict, defaultdict
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import chain
 
 from studio.diff import diff
 from studio.errors import StudioError
 from studio.explain import Explainer
-from studio.history.growth import Key
-from studio.model import Address, Checkpoint, State, Status, WriteRow
+from studio.explain.ids import static_ns
+from studio.history.facts import Key, Reading
+from studio.model import Address, Checkpoint, State, Status
 from studio.overlay import Overlay
+from studio.quiet import no_collection
 from studio.tree import CheckpointTree
 from studio.value import decode, decode_metadata
 
@@ -21,6 +23,8 @@ TREES_KEPT = 8
 """Trees of the threads that were looked at last; a search goes through more, and they are built again when asked for."""
 COPIES_CHECKED = 200
 """Copies per thread whose origin is inferred from their blobs; a list never reads more."""
+Caller = tuple[str, str, str]
+"""(namespace, checkpoint id, task id)"""
 _MOVED = object()
 """A census that equals no other."""
 
@@ -33,11 +37,14 @@ class _Grown:
     base_rows: int = 0
     census: object = None
     """What the store said about the rows that are in the tree: it says something else when one of them was deleted."""
-    rows: dict[Key, dict[tuple[str, int], WriteRow]] = field(default_factory=lambda: defaultdict(dict))
+    last: dict[str, Checkpoint] = field(default_factory=dict)
+    """The last checkpoint of each graph: it knows the most nodes."""
+    has_callers: bool = False
 
     def start_again(self) -> None:
         self.headers_cursor = self.writes_cursor = self.base_rows = 0
-        self.rows.clear()
+        self.last.clear()
+        self.has_callers = False
 
 
 class Forest:
@@ -61,13 +68,20 @@ class Forest:
     def tree(self, thread_id: str) -> CheckpointTree:
         grown = self._grown.get(thread_id)
         if grown is None:
-            grown = _Grown(CheckpointTree(thread_id, self._look, self._parents))
-            self._grow(thread_id, grown)
+            grown = self._planted(thread_id)
+            with no_collection():
+                self._grow(thread_id, grown)
             self._grown[thread_id] = grown
             while len(self._grown) > TREES_KEPT:
                 self._grown.popitem(last=False)
         self._grown.move_to_end(thread_id)
         return grown.tree
+
+    def _planted(self, thread_id: str) -> _Grown:
+        grown = _Grown(
+            CheckpointTree(thread_id, self._look, self._parents, lambda wanted, below: self._read_facts(grown, wanted, below))
+        )
+        return grown
 
     def refresh(self) -> None:
         """Extend every tree that is in use by what was stored since."""
@@ -80,43 +94,50 @@ class Forest:
         if anew:
             grown.start_again()
         fresh = self._read_headers(thread_id, grown)
-        writes = self._overlay.write_headers(thread_id, grown.writes_cursor)
-        if writes:
-            grown.writes_cursor = max(cursor for cursor, _ in writes)
+        if grown.writes_cursor:
+            writes = self._overlay.write_headers(thread_id, grown.writes_cursor)
+            grown.writes_cursor = max((cursor for cursor, _ in writes), default=grown.writes_cursor)
+        else:
+            writes = ()
+            grown.writes_cursor = self._overlay.writes_end(thread_id)
+        callers: Iterable[Caller] = [(row.checkpoint_ns, row.checkpoint_id, row.task_id) for _, row in writes]
+        if not grown.has_callers and any(header.checkpoint_ns for header in fresh):
+            callers, grown.has_callers = self._overlay.task_keys(thread_id), True
         census = self._census(thread_id, grown)
         # rows that were deleted between the two readings are noticed now, and the next look builds the tree anew
         grown.census = census if census is None or census[0] == grown.base_rows else _MOVED
         if any(header.origin == "scratch" or header.source == "fork" for header in fresh):
             self._read_origins()  # after the rows: a fork that was just stored brings its origin with it
-        if anew or not len(tree):
-            self._explainer.note_headers(thread_id, fresh)
         come = {(header.checkpoint_ns, header.checkpoint_id): header for header in fresh}
-        touched: dict[Key, None] = {}
-        for _, row in writes:
-            key = (row.checkpoint_ns, row.checkpoint_id)
-            grown.rows[key][row.task_id, row.idx] = row
-            touched[key] = None
-        rows = [row for key in touched for row in grown.rows[key].values()]
-        there = [
-            come.get(key) or tree.header(address)
-            for key in touched
-            if key in come or (not anew and (address := Address(thread_id, *key)) in tree)
-        ]
-        ran = self._explainer.node_runs(thread_id, there, rows) if rows else {}
+        grown.last.update({static_ns(header.checkpoint_ns): header for header in fresh})
         origins, elsewhere = self._origins_in(thread_id, come)
         origins.update(self._infer_copies(fresh, [] if anew else tree.headers(), {*origins, *elsewhere}))
         with tree.lock:
             if anew:
                 tree.start_again(come)
-            tree.facts.note_writes(row for _, row in writes)
+            if grown.has_callers:
+                tree.facts.note_callers(callers)
             tree.facts.origins.update(origins)
             tree.facts.elsewhere.update(elsewhere)
-            tree.facts.ran.update(ran)
-            tree.facts.written.update(self._explainer.written_channels(rows))
+            tree.facts.forget((row.checkpoint_ns, row.checkpoint_id) for _, row in writes)
+            tree.facts.forget((h.checkpoint_ns, h.parent_checkpoint_id) for h in fresh if h.parent_checkpoint_id)
             tree.extend(fresh)
+        self._explainer.note_children(thread_id, tree.children_of)
         named = [h for key, h in come.items() if key in origins and h.address in self._origins]
         for header in named[:COPIES_CHECKED]:
             self._name_fork(tree, header.address)
+
+    def _read_facts(self, grown: _Grown, headers: Sequence[Checkpoint], children: Sequence[Checkpoint]) -> Reading:
+        """Who ran from some checkpoints. Called from any thread: it only reads."""
+        under = self._overlay.write_headers_under([header.address for header in headers])
+        rows = [row for found in under.values() for row in found]
+        reading = Reading()
+        if rows:
+            last = list(grown.last.values())
+            reading.ran = self._explainer.node_runs(grown.tree.thread_id, [*headers, *children], rows, last)
+            reading.written = self._explainer.written_channels(rows)
+            reading.note_rows(rows)
+        return reading
 
     def _read_headers(self, thread_id: str, grown: _Grown) -> list[Checkpoint]:
         headers = self._overlay.checkpoints(thread_id, grown.headers_cursor)

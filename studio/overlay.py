@@ -153,7 +153,29 @@ class Overlay:
             ]
         return found
 
+    def writes_end(self, thread_id: str) -> int:
+        scratch = self.scratch
+        return self.base.writes_end(thread_id) << _SHIFT | (scratch.writes_end(thread_id) if scratch is not None else 0)
+
+    def task_keys(self, thread_id: str) -> Sequence[tuple[str, str, str]]:
+        """The base's first."""
+        scratch = self.scratch
+        found = list(self.base.task_keys(thread_id))
+        rows = scratch.task_keys(thread_id) if scratch is not None else ()
+        base = self._keys_of_base(thread_id) if rows else frozenset()
+        return found + [row for row in rows if row[:2] not in base]
+
     # ---- rows by key
+
+    def write_headers_under(self, addresses: Iterable[Address]) -> dict[Address, Sequence[WriteRow]]:
+        wanted = list(addresses)
+        found = dict(self.base.write_headers_under(wanted))
+        scratch = self.scratch
+        forked = scratch.write_headers_under(wanted) if scratch is not None else {}
+        for address, rows in forked.items():
+            if (address.checkpoint_ns, address.checkpoint_id) not in self._keys_of_base(address.thread_id):
+                found[address] = tuple(replace(row, origin="scratch") for row in rows)
+        return found
 
     def raw(self, addresses: Iterable[Address]) -> dict[Address, RawCheckpoint]:
         wanted = list(addresses)

@@ -10,12 +10,20 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 from studio.errors import RefError
-from studio.history.growth import Facts, Growth, Key, Node
+from studio.history.facts import Facts, Key
+from studio.history.growth import Growth, Node
 from studio.history.refs import resolve
 from studio.model import Address, Checkpoint, NodeRun, Problem, Row, Status
 from studio.times import seconds_between
 
 __all__ = ["CheckpointTree", "Facts", "Key"]
+
+BLOCK = 256
+"""Rows whose writes are read together."""
+AT_ONCE = 3_000
+"""Rows of a thread that is read as a whole instead."""
+READ_AGAIN = 4
+"""Readings of a window that a growing file may overtake; after them it is shown as it is, and the growth is told anyway."""
 
 
 class CheckpointTree(Growth):
@@ -122,6 +130,13 @@ class CheckpointTree(Growth):
         with self.lock:
             return tuple(self._address(key) for key in self._node(address).children)
 
+    def children_of(self, address: Address) -> list[tuple[str, str | None]]:
+        """(id, source) of the children of a checkpoint; none of one that is not in this tree."""
+        with self.lock:
+            node = self._nodes.get(self._key(address))
+            found = [self._nodes[child].checkpoint for child in node.children] if node is not None else []
+        return [(child.checkpoint_id, child.source) for child in found]
+
     def forks(self, address: Address) -> tuple[Address, ...]:
         """Forks that were made from this checkpoint."""
         key = self._key(address)
@@ -161,6 +176,7 @@ class CheckpointTree(Growth):
         return self._node(address).number
 
     def row(self, address: Address) -> Row:
+        self._learn(self.index(address), self.index(address) + 1)
         with self.lock:  # an index holds until the tree grows
             index = self._node(address).index
             row = self._rows(index, index + 1)[0]
@@ -168,6 +184,7 @@ class CheckpointTree(Growth):
 
     def rows(self, start: int = 0, stop: int | None = None) -> list[Row]:
         """Rows start..stop-1 in display order. Only leaves among them cost a look at a state."""
+        self._learn(start, stop)
         with self.lock:
             stop = len(self._order) if stop is None else min(stop, len(self._order))
             start = max(0, start)
@@ -175,6 +192,28 @@ class CheckpointTree(Growth):
                 return []
             rows = self._rows(start, stop)
         return [self._looked_at(row) for row in rows]
+
+    def _learn(self, start: int, stop: int | None) -> None:
+        """Read who ran from the rows of a window and from their parents: whole blocks, outside the lock."""
+        if self._read is None:
+            return
+        for _ in range(READ_AGAIN):
+            with self.lock:
+                count = len(self._order)
+                first, last = start // BLOCK * BLOCK, -(-(count if stop is None else stop) // BLOCK) * BLOCK
+                if count <= AT_ONCE:
+                    first, last = 0, count
+                keys = self._order[max(0, first) : max(0, last)]
+                above = (self._nodes[key].parent for key in keys)
+                wanted = self.facts.missing(dict.fromkeys([*keys, *(key for key in above if key is not None)]))
+                if not wanted:
+                    return
+                nodes, version = [self._nodes[key] for key in wanted], self.facts.version
+                headers = [node.checkpoint for node in nodes]
+                children = [self._nodes[child].checkpoint for node in nodes for child in node.children]
+            reading = self._read(headers, children)
+            with self.lock:
+                self.facts.take(wanted, reading, version)
 
     def _rows(self, start: int, stop: int) -> list[Row]:
         passing = self._lanes.passing(start, stop)

@@ -198,3 +198,55 @@ def wait_for(holds: Callable[[], bool]) -> None:
     while not holds():
         assert time.monotonic() < until
         time.sleep(0.05)
+
+
+@pytest.mark.parametrize("name", ["support_agent.sqlite", "research_team.sqlite"])
+def test_rows_are_the_same_whether_writes_are_read_by_blocks_or_at_once(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    with closing(Session.open(str(SAMPLES / name))) as session:
+        at_once = {thread: session.tree(thread).rows() for thread in session.thread_ids()}
+    monkeypatch.setattr("studio.tree.AT_ONCE", 0)
+    monkeypatch.setattr("studio.tree.BLOCK", 3)
+    monkeypatch.setattr("studio.stores.queries.ONE_BY_ONE", 2)
+    with closing(Session.open(str(SAMPLES / name))) as session:
+        for thread, rows in at_once.items():
+            tree = session.tree(thread)
+            assert [tree.rows(index, index + 1)[0] for index in reversed(range(len(rows)))] == rows[::-1]
+
+
+def test_a_row_that_was_read_tells_what_is_written_under_it_later(shop: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("studio.tree.AT_ONCE", 0)
+    monkeypatch.setattr("studio.tree.BLOCK", 2)
+    with closing(Session.open(str(shop))) as session:
+        session.refresh()
+        tree = session.tree("done")
+        leaf = tree.rows(len(tree) - 1)[0].checkpoint
+        assert tree.rows(0, 2)
+        identity = leaf.checkpoint_id
+        columns = "thread_id, checkpoint_ns, 'f' || substr(checkpoint_id, 2), checkpoint_id, type, checkpoint, metadata"
+        run_sql(
+            shop,
+            f"INSERT INTO writes VALUES ('done', '', '{identity}', 't1', '~__pregel_pull, late', 0, 'total', 'null', x'')",
+            f"INSERT INTO checkpoints SELECT {columns} FROM checkpoints WHERE checkpoint_id = '{identity}'",
+        )
+        session.refresh()
+        child = tree.rows(len(tree) - 1)[0]
+        assert child.checkpoint.parent_checkpoint_id == leaf.checkpoint_id
+        assert [run.name for run in child.nodes] == ["late"] and child.channels == ("total",)
+
+
+def test_a_long_thread_reads_the_writes_of_the_rows_in_view_alone(shop: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("studio.tree.AT_ONCE", 0)
+    monkeypatch.setattr("studio.tree.BLOCK", 2)
+    with closing(Session.open(str(shop))) as session:
+        tree = session.tree("done")
+        asked: list[str] = []
+        read = session.overlay.base.write_headers_under
+        base = session.overlay.base
+        monkeypatch.setattr(
+            base, "write_headers_under", lambda wanted: asked.extend(w.checkpoint_id for w in wanted) or read(wanted)
+        )
+        monkeypatch.setattr(base, "write_headers", lambda *_: pytest.fail("the writes of the whole thread were read"))
+        rows = tree.rows(0, 2)
+        assert set(asked) == {row.checkpoint.checkpoint_id for row in rows} and len(tree) > 4
+        tree.rows(0, 2)
+        assert len(asked) == 2

@@ -20,7 +20,7 @@ from studio.explain.planning import Planner, editor_of
 from studio.explain.reader import Reader
 from studio.explain.rows import group
 from studio.explain.tasks import live_status
-from studio.explain.threads import Threads
+from studio.explain.threads import ChildrenOf, Threads
 from studio.explain.values import Values
 from studio.model import (
     START,
@@ -59,9 +59,9 @@ class Explainer:
         self.values = Values(self.reader, self.threads)
         self.planner = Planner(self.reader, self.threads)
 
-    def note_headers(self, thread_id: str, headers: Iterable[Checkpoint]) -> None:
-        """Spare a pass over a thread: its headers, all of them, from somebody who has read them anyway."""
-        self.threads.note_headers(thread_id, headers)
+    def note_children(self, thread_id: str, children_of: ChildrenOf) -> None:
+        """Spare a pass over a thread: somebody knows the children of its checkpoints anyway."""
+        self.threads.note_children(thread_id, children_of)
 
     # -- one checkpoint -------------------------------------------------------------------------------------------------
 
@@ -189,15 +189,23 @@ class Explainer:
     # -- whole threads ------------------------------------------------------------------------------------------------------
 
     def node_runs(
-        self, thread_id: str, headers: Sequence[Checkpoint], rows: Sequence[WriteRow]
+        self,
+        thread_id: str,
+        headers: Sequence[Checkpoint],
+        rows: Sequence[WriteRow],
+        last: Sequence[Checkpoint] | None = None,
     ) -> dict[tuple[str, str], tuple[NodeRun, ...]]:
-        """(ns, checkpoint id) -> the tasks that ran FROM that checkpoint, as far as the headers of its rows tell."""
+        """(ns, checkpoint id) -> the tasks that ran FROM that checkpoint, as far as the headers of its rows tell.
+
+        `headers` hold these checkpoints and their children; `last` is the last checkpoint of each graph of the thread, found
+        among the headers where it is not given.
+        """
         return run_nodes(
             headers,
             rows,
-            known_names=lambda: self._names_of(headers),
+            known_names=lambda: self._names_of(headers if last is None else last),
             names_at=self.planner.names_at,
-            noted=lambda: self._ran_in(thread_id, headers),
+            noted=lambda: self._ran_in(thread_id, headers if last is None else last),
             thread_id=thread_id,
         )
 

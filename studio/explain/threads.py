@@ -6,7 +6,7 @@ Nothing here is needed for an ordinary checkpoint of format 3 or later: those ex
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Hashable, Iterable
+from collections.abc import Callable, Hashable, Iterable, Sequence
 from typing import TypeVar
 
 from studio.explain.cache import Bounded
@@ -20,6 +20,8 @@ from studio.model import Address, Checkpoint, Value, WriteRow
 from studio.stores.base import Store
 
 T = TypeVar("T")
+
+ChildrenOf = Callable[[Address], Sequence[tuple[str, str | None]]]
 
 
 class Threads:
@@ -43,12 +45,17 @@ class Threads:
         """(ns, checkpoint id) -> (id, source) of its children: one pass over the headers of a thread."""
         return self._once(("children", thread_id), lambda: by_parent(header for _, header in self.store.checkpoints(thread_id)))
 
-    def note_headers(self, thread_id: str, headers: Iterable[Checkpoint]) -> None:
-        """Take the headers of a whole thread from somebody who has read them anyway."""
+    def note_children(self, thread_id: str, children_of: ChildrenOf) -> None:
+        """Take the children of a thread's checkpoints from somebody who knows them anyway."""
         with self._lock:
-            self._cache.put(("children", thread_id), by_parent(headers))
+            self._cache.put(("children of", thread_id), children_of)
 
-    def children_of(self, address: Address) -> list[tuple[str, str | None]]:
+    def children_of(self, address: Address) -> Sequence[tuple[str, str | None]]:
+        """(id, source) of each child."""
+        with self._lock:
+            known: ChildrenOf | None = self._cache.get(("children of", address.thread_id))
+        if known is not None:
+            return known(address)
         return self.children(address.thread_id).get((address.checkpoint_ns, address.checkpoint_id), [])
 
     def channels(self, thread_id: str) -> frozenset[str]:

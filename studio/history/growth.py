@@ -12,51 +12,16 @@ from collections.abc import Callable, Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from operator import attrgetter
 
+from studio.history.facts import Facts, Key, Read
 from studio.history.lanes import Lanes
 from studio.history.namespaces import depth, ns_task_id, outer_namespace
-from studio.model import Address, Checkpoint, NodeRun, Status, WriteRow
-
-Key = tuple[str, str]
-"""(checkpoint_ns, checkpoint_id) inside one thread."""
-
-
-@dataclass(slots=True)
-class Facts:
-    """What rows of `writes` and our own records say about the checkpoints of a thread; filled by the session."""
-
-    ran: dict[Key, tuple[NodeRun, ...]] = field(default_factory=dict)
-    """Tasks that ran FROM a checkpoint."""
-    written: dict[Key, tuple[str, ...]] = field(default_factory=dict)
-    """State channels written by those tasks."""
-    asked: set[Key] = field(default_factory=set)
-    """Checkpoints from which a task asked a question."""
-    update_tasks: set[str] = field(default_factory=set)
-    """Task ids under which `update_state` stored its writes."""
-    callers: dict[str, Key] = field(default_factory=dict)
-    """Task id -> the checkpoint it ran from."""
-    origins: dict[Key, Key] = field(default_factory=dict)
-    """Fork -> the checkpoint it was made from."""
-    elsewhere: set[Key] = field(default_factory=set)
-    """Forks of another version: what they were made from is gone, or was stored anew with other contents."""
-    fork_labels: dict[Key, str] = field(default_factory=dict)
-    fork_channels: dict[Key, tuple[str, ...]] = field(default_factory=dict)
-
-    def note_writes(self, rows: Iterable[WriteRow]) -> None:
-        for row in rows:
-            key = (row.checkpoint_ns, row.checkpoint_id)
-            self.callers.setdefault(row.task_id, key)
-            if row.channel == "__interrupt__":
-                self.asked.add(key)
-            if row.task_path is not None and row.task_path.startswith("~__interrupt__"):
-                self.update_tasks.add(row.task_id)
+from studio.model import Address, Checkpoint, Status
 
 
 @dataclass(slots=True)
 class Node:
     checkpoint: Checkpoint
     key: Key
-    age: tuple[int, str, str, str]
-    """Sort key: outer namespaces first, then time, then id."""
     number: str = ""
     parent: Key | None = None
     """By stored link, in the same namespace, when it is there."""
@@ -71,6 +36,12 @@ class Node:
     lane_child: Key | None = None
     """The child that goes on in this row's lane."""
 
+    @property
+    def age(self) -> tuple[int, str, str, str]:
+        """Sort key: outer namespaces first, then time, then id."""
+        ns, identity = self.key
+        return (ns.count("|") + bool(ns), self.checkpoint.created_at or "", identity, ns)
+
 
 Look = Callable[[Address], tuple[Status | None, tuple[str | None, ...] | None]]
 """(live status, next) of a leaf: the only question that needs a state, so it is asked for rows in view alone."""
@@ -80,9 +51,14 @@ class Growth:
     """The structure of one thread's tree; `CheckpointTree` reads it."""
 
     def __init__(
-        self, thread_id: str, look: Look | None = None, parents_of: Callable[[Address], Mapping[str, str]] | None = None
+        self,
+        thread_id: str,
+        look: Look | None = None,
+        parents_of: Callable[[Address], Mapping[str, str]] | None = None,
+        read: Read | None = None,
     ) -> None:
-        """`look` gives a leaf's live status; `parents_of` gives `metadata.parents` of a subgraph's checkpoint."""
+        """`look` gives a leaf's live status, `parents_of` gives `metadata.parents` of a subgraph's checkpoint, `read` what the
+        rows of `writes` under some checkpoints say."""
         self.thread_id = thread_id
         self.lock = threading.RLock()
         """Held while the tree grows and while rows are read, since a watcher extends it beside the readers."""
@@ -90,6 +66,7 @@ class Growth:
         self.head: Address | None = None
         self._look = look
         self._parents_of = parents_of
+        self._read = read
         self._nodes: dict[Key, Node] = {}
         self._order: list[Key] = []
         self._waiting: dict[Key, list[Key]] = {}
@@ -108,6 +85,7 @@ class Growth:
         held = {key: (node.number, node.inner_count) for key, node in self._nodes.items() if key in keys}
         counters = self._counters if held else {"base": 0, "scratch": 0}
         fresh = Growth(self.thread_id)
+        fresh.facts.version = self.facts.version + 1
         self.facts, self.head, self._nodes, self._order, self._waiting = fresh.facts, None, fresh._nodes, fresh._order, {}
         self._loops, self._lanes, self._namespace_caller, self._by_number = set(), fresh._lanes, {}, {}
         self._counters, self._held_numbers = counters, held
@@ -115,12 +93,11 @@ class Growth:
     def extend(self, headers: Iterable[Checkpoint]) -> int:
         """Take in headers (known ones are ignored); returns how many were new. Call after `facts` were updated."""
         with self.lock:
-            fresh = []
+            fresh, nodes = [], self._nodes
             for header in headers:
-                key = self._key(header.address)
-                if key not in self._nodes:
-                    node = Node(header, key, _age(header))
-                    self._nodes[key] = node
+                key = (header.address.checkpoint_ns, header.address.checkpoint_id)
+                if key not in nodes:
+                    node = nodes[key] = Node(header, key)
                     fresh.append(node)
             if fresh and not self._goes_on(fresh):
                 self._take_in(fresh)
@@ -129,22 +106,37 @@ class Growth:
 
     def _goes_on(self, fresh: Sequence[Node]) -> bool:
         """Rows of the root that only go on where the tree ends, the rule in a long thread: one pass. False: nothing was done."""
-        nodes, origins, last = self._nodes, self.facts.origins, (-1, "", "", "")
+        nodes, origins, waiting = self._nodes, self.facts.origins, self._waiting
         if self._counters["scratch"] or self._held_numbers:
             return False
+        newest, before = ("", ""), ""
         for node in fresh:
-            if node.key[0] or node.checkpoint.origin != "base" or node.key in origins or node.key in self._waiting:
+            key, header = node.key, node.checkpoint
+            if key[0] or header.origin != "base" or key in origins or key in waiting:
                 return False
-            above = nodes.get(("", node.checkpoint.parent_checkpoint_id or ""))
-            if node.age <= last or (above is not None and above.index < 0 and above.age >= node.age):
-                return False
-            last = node.age
+            age = (header.created_at or "", key[1])
+            if header.parent_checkpoint_id != before or not before:
+                above = nodes.get(("", header.parent_checkpoint_id or ""))
+                if age <= newest or (above is not None and above.index < 0 and above.age >= node.age):
+                    return False
+            newest, before = max(newest, age), key[1]
         in_lanes = True
+        last: Node | None = None
         for node in fresh:
-            self._link(node)
-            node.drawn_from = node.parent
-            self._give_number(node)
-            in_lanes = in_lanes and self._append(node)
+            if last is not None and not last.children and node.checkpoint.parent_checkpoint_id == last.key[1] and in_lanes:
+                last.children.append(node.key)
+                node.parent = node.drawn_from = last.key
+                last.lane_child = node.key
+                node.index = self._lanes.go_on()
+                self._order.append(node.key)
+            else:
+                self._link(node)
+                node.drawn_from = node.parent
+                in_lanes = in_lanes and self._append(node)
+            node.number = number = str(self._counters["base"])
+            self._counters["base"] += 1
+            self._by_number[number] = node.key
+            last = node
         if not in_lanes:
             self._lay_out()
         return True
@@ -360,12 +352,15 @@ class Growth:
 
     def _find_head(self, fresh: Sequence[Node]) -> None:
         """LangGraph resumes the largest id of the root namespace; scratch rows count only where the base has none."""
-        ranks = [(node.checkpoint.origin == "base", node.key[1]) for node in fresh if not node.key[0]]
+        best = (False, "")
         if self.head is not None:
-            held = self._nodes[self._key(self.head)]
-            ranks.append((held.checkpoint.origin == "base", held.key[1]))
-        if ranks:
-            self.head = Address(self.thread_id, "", max(ranks)[1])
+            best = (self._nodes[self._key(self.head)].checkpoint.origin == "base", self.head.checkpoint_id)
+        for origin in ("base", "scratch"):
+            ids = (node.key[1] for node in fresh if not node.key[0] and node.checkpoint.origin == origin)
+            top = max(ids, default=None)
+            if top is not None and (self.head is None or (origin == "base", top) > best):
+                best = (origin == "base", top)
+                self.head = Address(self.thread_id, "", top)
 
     @staticmethod
     def _key(address: Address) -> Key:
@@ -376,11 +371,6 @@ class Growth:
 
 
 _BY_AGE = attrgetter("age")
-
-
-def _age(header: Checkpoint) -> tuple[int, str, str, str]:
-    ns = header.checkpoint_ns
-    return (ns.count("|") + bool(ns), header.created_at or "", header.checkpoint_id, ns)
 
 
 def _number_key(number: str) -> tuple[bool, tuple[int, ...]]:

@@ -79,6 +79,13 @@ class Lanes:
         self._place(len(self.of_row), parent, True)
         return True
 
+    def go_on(self) -> int:
+        """Add one row in the lane of the row before it, which `append` or `build` has just added; returns its index."""
+        row, segment = len(self.of_row), self.of_row[-1]
+        self.of_row.append(segment)
+        self.segments[segment].end = row
+        return row
+
     def lane(self, row: int) -> int:
         return self.segments[self.of_row[row]].lane
 

@@ -10,7 +10,7 @@ from studio.model import Address
 from studio.times import parse
 
 if TYPE_CHECKING:
-    from studio.history.growth import Key
+    from studio.history.facts import Key
     from studio.tree import CheckpointTree
 
 _SHORTEST_PART = 4

@@ -7,7 +7,7 @@ Every method may be called from any thread; no lock or transaction outlives a ca
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum
 from typing import Protocol
@@ -58,6 +58,15 @@ class Store(Protocol):
 
     def write_headers(self, thread_id: str, after: int = 0) -> Sequence[tuple[int, WriteRow]]:
         """(cursor, row without value) of all writes of a thread stored after `after`."""
+
+    def writes_end(self, thread_id: str) -> int:
+        """The cursor of a thread's last write, 0 without any: where `write_headers` goes on."""
+
+    def task_keys(self, thread_id: str) -> Sequence[tuple[str, str, str]]:
+        """(namespace, checkpoint id, task id) of every task of a thread that wrote."""
+
+    def write_headers_under(self, addresses: Iterable[Address]) -> Mapping[Address, Sequence[WriteRow]]:
+        """Rows of `writes` without values under each checkpoint; checkpoints without any are left out."""
 
     def census(self, thread_id: str, upto: int, writes_upto: int) -> tuple[int, object] | None:
         """(checkpoints of a thread stored up to a cursor, what else tells): differs when one of them or of its writes was deleted

@@ -16,6 +16,8 @@ from studio.stores.outline import Outline
 
 PAGE_BYTES = 8 << 20
 """Blobs that a page of a scan holds; one look of some milliseconds reads them."""
+ONE_BY_ONE = 32
+"""Checkpoints whose writes are looked up one by one; more of one namespace are read as a range."""
 
 
 class Queries:
@@ -92,8 +94,13 @@ class Queries:
 
     def checkpoints(self, thread_id: str, after: int) -> list[tuple[int, Checkpoint]]:
         def by_query() -> list[tuple[int, Checkpoint]]:
-            found = self._in_thread(self._table, rows.header_columns(self._layout), thread_id, after)
-            return sorted((rows.header(row) for row in found), key=cursor)
+            where, values = rows.in_thread(thread_id, after, self._layout.utf16)
+            query = f"SELECT {rows.header_columns(self._layout)} FROM {self._table.name} {where}"
+            found = rows.headers(self._connection.execute(query, values), thread_id)
+            if found is None:
+                raise self._damage.misled(self._table)
+            found.sort(key=cursor)
+            return found
 
         def row_by_row() -> list[tuple[int, Checkpoint]]:
             rowids = self._damage.rows_of(self._connection, self._table).of_thread(thread_id, after)
@@ -116,6 +123,92 @@ class Queries:
             return [rows.write(row, same) for rowid in rowids if (row := self._row(table, columns, rowid)) is not None]
 
         return sorted(self._damage.either(table, by_query, row_by_row), key=cursor)
+
+    def writes_end(self, thread_id: str) -> int:
+        """The row of the thread's last write, 0 without any; read from the index."""
+        table = self._layout.writes
+        if table is None:
+            return 0
+
+        def by_query() -> int:
+            where, values = rows.in_thread(thread_id, 0, self._layout.utf16)
+            return int(self._connection.execute(f"SELECT ifnull(max(rowid), 0) FROM {table.name} {where}", values).fetchone()[0])
+
+        def row_by_row() -> int:
+            return max(self._damage.rows_of(self._connection, table).of_thread(thread_id, 0), default=0)
+
+        return self._damage.either(table, by_query, row_by_row)
+
+    def task_keys(self, thread_id: str) -> list[tuple[str, str, str]]:
+        """(namespace, checkpoint id, task id) of every task that wrote; where there is an index, from that alone."""
+        table = self._layout.writes
+        if table is None:
+            return []
+        columns = f"{table.ns}, {table.id}, task_id"
+
+        def by_query() -> list[tuple[str, str, str]]:
+            found = self._in_thread(table, f"DISTINCT {columns}", thread_id)
+            return [(rows.text_of(ns), rows.text_of(identity), rows.text_of(task)) for ns, identity, task in found]
+
+        def row_by_row() -> list[tuple[str, str, str]]:
+            rowids = self._damage.rows_of(self._connection, table).of_thread(thread_id, 0)
+            found = (self._row(table, columns, rowid) for rowid in rowids)
+            return [(rows.text_of(row[0]), rows.text_of(row[1]), rows.text_of(row[2])) for row in found if row is not None]
+
+        return self._damage.either(table, by_query, row_by_row)
+
+    def write_headers_under(self, addresses: Sequence[Address]) -> dict[Address, list[WriteRow]]:
+        """Rows without values under some checkpoints, as they were stored; many of one namespace are read in one range."""
+        table = self._layout.writes
+        if table is None:
+            return {}
+        columns = rows.write_columns(table)
+        same: dict[Any, Any] = {}
+
+        def by_query() -> dict[Address, list[tuple[int, WriteRow]]]:
+            spaces: dict[tuple[str, str], list[Address]] = {}
+            for address in addresses:
+                spaces.setdefault((address.thread_id, address.checkpoint_ns), []).append(address)
+            read: dict[Address, list[tuple[int, WriteRow]]] = {}
+            for inside in spaces.values():
+                if len(inside) < ONE_BY_ONE or not all(address.checkpoint_id.isascii() for address in inside):
+                    for address in inside:
+                        read[address] = [rows.write(row, same) for row in self._at(table, columns, address)]
+                else:
+                    self._in_range(table, columns, inside, read, same)
+            return read
+
+        def row_by_row() -> dict[Address, list[tuple[int, WriteRow]]]:
+            read = {}
+            for address in addresses:
+                rowids = self._damage.rowids_at(self._connection, table, address)
+                under = (self._row(table, columns, rowid) for rowid in rowids)
+                read[address] = [rows.write(row, same) for row in under if row is not None]
+            return read
+
+        found = self._damage.either(table, by_query, row_by_row)
+        return {address: [row for _, row in sorted(under, key=cursor)] for address, under in found.items()}
+
+    def _in_range(
+        self,
+        table: Table,
+        columns: str,
+        inside: Sequence[Address],
+        read: dict[Address, list[tuple[int, WriteRow]]],
+        same: dict[Any, Any],
+    ) -> None:
+        """Rows under checkpoints of one namespace, whose ids lie close together when they are of one branch."""
+        thread, ns = inside[0].thread_id, inside[0].checkpoint_ns
+        by_id = {address.checkpoint_id: read.setdefault(address, []) for address in inside}
+        first, last = min(by_id), max(by_id)
+        where, values = rows.at(table, Address(thread, ns, first), self._layout.utf16, ">=")
+        query = f"SELECT {columns}, thread_id FROM {table.name} {where} AND {table.id} <= ?"
+        for row in self._connection.execute(query, [*values, last]):
+            if rows.text_of(row[-1]) != thread or rows.text_of(row[1]) != ns:
+                raise self._damage.misled(table)
+            under = by_id.get(rows.text_of(row[2]))
+            if under is not None:
+                under.append(rows.write(row[:-1], same))
 
     def rowids(self, thread_id: str) -> list[int]:
         """Checkpoints of a thread, oldest first."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sqlite3
+from collections.abc import Iterable
 from typing import Any
 
 from studio.model import Address, Checkpoint, RawCheckpoint, WriteRow
@@ -54,12 +55,16 @@ def in_thread(thread_id: str, after: int, utf16: str) -> tuple[str, list[object]
     return (f"WHERE {where} AND rowid > ?", [*values, after]) if after else (f"WHERE {where}", values)
 
 
-def at(table: Table, address: Address, utf16: str) -> tuple[str, list[object]]:
-    """WHERE for the rows under one address: a look-up in the primary key."""
+def at(table: Table, address: Address, utf16: str, last: str = "=") -> tuple[str, list[object]]:
+    """WHERE for the rows under one address: a look-up in the primary key. `last` compares the checkpoint id."""
     parts, values = [], []
-    keys = ((address.thread_id, "thread_id"), (address.checkpoint_ns, table.ns), (address.checkpoint_id, table.id))
-    for value, column in keys:
-        where, bound = compared(column, value, utf16)
+    keys = (
+        (address.thread_id, "thread_id", "="),
+        (address.checkpoint_ns, table.ns, "="),
+        (address.checkpoint_id, table.id, last),
+    )
+    for value, column, operator in keys:
+        where, bound = compared(column, value, utf16, operator)
         parts.append(where)
         values += bound
     return "WHERE " + " AND ".join(parts), values
@@ -77,6 +82,29 @@ def header(row: Row) -> tuple[int, Checkpoint]:
     return rowid, Checkpoint(
         Address(thread, ns, identity), parent, step, source, created_at(head, identity), (size or 0) + len(metadata)
     )
+
+
+def headers(found: Iterable[Row], thread_id: str) -> list[tuple[int, Checkpoint]] | None:
+    """`header` for the rows of one thread, with one object for each id that they share; None when one is of another thread."""
+    out: list[tuple[int, Checkpoint]] = []
+    ids: dict[str, str] = {}
+    words: dict[str, str] = {}
+    for row in found:
+        rowid, thread, ns, identity, parent, head, size, metadata = row
+        if thread != thread_id and text_of(thread) != thread_id:
+            return None
+        if type(ns) is not str or type(identity) is not str or type(metadata) is not bytes or type(head) is not bytes:
+            out.append(header(row))
+            continue
+        ids[identity] = identity
+        if parent is not None:
+            parent = ids.get(parent, parent) if type(parent) is str else text_of(parent)
+        step, source = step_and_source(metadata)
+        if source is not None:
+            source = words.setdefault(source, source)
+        address = Address(thread_id, words.setdefault(ns, ns), identity)
+        out.append((rowid, Checkpoint(address, parent, step, source, created_at(head, identity), (size or 0) + len(metadata))))
+    return out
 
 
 def raw(row: Row) -> RawCheckpoint:

@@ -113,7 +113,22 @@ class SqliteStore:
 
         return self._look(read)
 
+    def writes_end(self, thread_id: str) -> int:
+        def read(queries: Queries) -> int:
+            self._note_waiting_writes(queries, thread_id)
+            return queries.writes_end(thread_id)
+
+        return self._look(read)
+
+    def task_keys(self, thread_id: str) -> Sequence[tuple[str, str, str]]:
+        return self._look(lambda queries: queries.task_keys(thread_id))
+
     # ---- rows by key
+
+    def write_headers_under(self, addresses: Iterable[Address]) -> dict[Address, Sequence[WriteRow]]:
+        wanted = list(addresses)
+        found = self._look(lambda queries: queries.write_headers_under(wanted))
+        return {address: under for address, under in found.items() if under}
 
     def raw(self, addresses: Iterable[Address]) -> dict[Address, RawCheckpoint]:
         def read(queries: Queries, wanted: Sequence[Address]) -> dict[Address, RawCheckpoint]:
@@ -204,6 +219,9 @@ class SqliteStore:
     # ---- oddities
 
     def _note_odd_ids(self, thread_id: str, found: Sequence[tuple[int, Checkpoint]]) -> None:
+        ids = {header.address.checkpoint_id for _, header in found}
+        if len(ids) == len(found) and "" not in ids:
+            return
         seen: set[tuple[str, str]] = set()
         for rowid, header in found:
             key = (header.checkpoint_ns, header.checkpoint_id)

@@ -67,6 +67,24 @@ def test_checkpoints_come_oldest_first_and_after_a_cursor_only_newer_ones(shop: 
     assert store.write_headers("done", rows[2][0]) == rows[3:]
 
 
+def test_writes_under_some_checkpoints_are_those_that_the_whole_thread_has_there(shop: Path) -> None:
+    store = open_store(str(shop))
+    for thread in THREADS:
+        rows = [row for _, row in store.write_headers(thread)]
+        addresses = [header.address for _, header in store.checkpoints(thread)]
+        for wanted in (addresses, addresses[:1], addresses * 20, [*addresses, Address(thread, "", "zz")], []):
+            found = store.write_headers_under(wanted)
+            for address in addresses:
+                under = [row for row in rows if row.checkpoint_id == address.checkpoint_id]
+                assert list(found.get(address, ())) == (under if address in wanted else [])
+            assert all(found.values())
+        tasks = {(row.checkpoint_ns, row.checkpoint_id, row.task_id) for row in rows}
+        assert sorted(store.task_keys(thread)) == sorted(tasks)
+        end = store.writes_end(thread)
+        assert end == store.write_headers(thread)[-1][0] and store.write_headers(thread, end) == []
+    assert store.writes_end("nobody") == 0 and store.task_keys("nobody") == []
+
+
 def test_write_headers_have_no_values_and_writes_have(shop: Path) -> None:
     store = open_store(str(shop))
     headers = [row for _, row in store.write_headers("done")]
