@@ -108,8 +108,10 @@ class Forest:
         grown.census = census if census is None or census[0] == grown.base_rows else _MOVED
         if any(header.origin == "scratch" or header.source == "fork" for header in fresh):
             self._read_origins()  # after the rows: a fork that was just stored brings its origin with it
-        come = {(header.checkpoint_ns, header.checkpoint_id): header for header in fresh}
-        grown.last.update({static_ns(header.checkpoint_ns): header for header in fresh})
+        forked = anew or any(fork.thread_id == thread_id for fork in self._origins)
+        come = {(header.checkpoint_ns, header.checkpoint_id): header for header in fresh} if forked else {}
+        last = {header.checkpoint_ns: header for header in fresh}
+        grown.last.update({static_ns(ns): header for ns, header in last.items()})
         origins, elsewhere = self._origins_in(thread_id, come)
         origins.update(self._infer_copies(fresh, [] if anew else tree.headers(), {*origins, *elsewhere}))
         with tree.lock:

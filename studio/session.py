@@ -158,7 +158,7 @@ class Session:
     def one_thread(self, thread_id: str | None) -> str:
         """The named thread, or the only one. Raises RefError (none such) or UsageError (several: with their ids)."""
         if thread_id is not None:
-            if not self.overlay.checkpoints(thread_id):
+            if not self.overlay.namespaces(thread_id):
                 raise RefError(f"no thread {thread_id!r}", "`studio ls` lists the threads", "no-such-thread")
             return thread_id
         found = self.thread_ids()

@@ -29,6 +29,8 @@ READ_AGAIN = 4
 class CheckpointTree(Growth):
     """Rows of one thread in display order. `extend` adds headers; everything else reads."""
 
+    _found_problems: tuple[object, list[Problem]] | None = None
+
     def __len__(self) -> int:
         return len(self._order)
 
@@ -58,9 +60,12 @@ class CheckpointTree(Growth):
 
     @property
     def problems(self) -> list[Problem]:
-        """Loops and orphans, each with its place."""
+        """Loops and orphans, each with its place; gone through once for each state of the tree."""
         with self.lock:
-            return self._problems()
+            state = (self.facts.version, len(self._nodes), len(self.facts.elsewhere))
+            if self._found_problems is None or self._found_problems[0] != state:
+                self._found_problems = (state, self._problems())
+            return list(self._found_problems[1])
 
     def _problems(self) -> list[Problem]:
         out = [
@@ -78,20 +83,21 @@ class CheckpointTree(Growth):
         if self._loops:
             numbers = ", ".join(f"#{self._nodes[key].number}" for key in sorted(self._loops, key=lambda k: self._nodes[k].index))
             out.append(Problem("parent-loop", self.thread_id, f"parent links form a loop: {numbers}"))
-        blank = [
-            f"#{node.number}" for node in self._nodes.values() if node.checkpoint.step is None and not node.checkpoint.source
-        ]
+        blank, skewed = [], []
+        for node in self._nodes.values():
+            header = node.checkpoint
+            if header.step is None and not header.source:
+                blank.append(f"#{node.number}")
+            if node.parent is not None and self._is_skewed(header.created_at, self._nodes[node.parent].checkpoint.created_at):
+                skewed.append(f"#{node.number}")
         if blank:
             out.append(Problem("no-metadata", self.thread_id, f"step and source cannot be read: {', '.join(blank[:8])}"))
-        skewed = [f"#{node.number}" for node in self._nodes.values() if self._is_skewed(node)]
         if skewed:
             out.append(Problem("clock-step", self.thread_id, f"older than its parent by its own time: {', '.join(skewed[:8])}"))
         return out
 
-    def _is_skewed(self, node: Node) -> bool:
-        if node.parent is None:
-            return False
-        before, after = self._nodes[node.parent].checkpoint.created_at, node.checkpoint.created_at
+    @staticmethod
+    def _is_skewed(after: str | None, before: str | None) -> bool:
         if before is None or after is None or before <= after:  # equal offsets, the rule, compare as text
             return False
         gap = seconds_between(before, after)

@@ -42,6 +42,12 @@ class Out:
 
         self.say(dumps(doc))
 
+    def pieces(self, texts: Iterable[str]) -> None:
+        """A JSON document that is printed as it is made; ASCII like all of them."""
+        for text in texts:
+            sys.stdout.write(text)
+        self.say()
+
     def paint(self, text: str, *styles: str) -> str:
         """The text in colour where colour is wanted."""
         if not self.colour or not text or not styles:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from argparse import Namespace
+from collections.abc import Iterable, Iterator
+from itertools import chain
 
 from studio.cli import lanes
 from studio.cli.common import opened, say_problems
@@ -12,9 +14,11 @@ from studio.errors import RefError, UsageError
 from studio.model import Address, Problem, Row
 from studio.render import labels
 from studio.render.gate import line
-from studio.session import Session
-from studio.tree import CheckpointTree
+from studio.tagged import dumps
+from studio.tree import CheckpointTree, Key
 
+PAGE = 2_000
+"""Rows that are made, printed and forgotten together."""
 COLOURS = {"failed": "red", "paused": "yellow", "answered": "yellow", "ready": "blue", "done": "green"}
 
 
@@ -29,62 +33,75 @@ def run(options: Namespace, out: Out) -> int:
             known = tuple(name for name in tree.namespaces if name)
             hint = "--all-ns shows every row" if known else "it has no subgraph: leave --ns out"
             raise RefError(f"thread {thread!r} has no namespace {ns!r}", hint, "no-such-namespace", candidates=known)
-        whole = ns is None or tree.namespaces == (ns,)
-        addresses = [Address(thread, *key) for key in tree.keys(ns)]
-        start, stop = _window(tree, addresses, options)
-        if whole:
-            rows = tree.rows(start, stop)
-        else:
-            rows = [tree.row(address) for address in addresses[start:stop]]
-        problems = [*session.problems(), *tree.problems]
+        keys = tree.keys(ns)
+        start, stop = _window(tree, keys, options)
+        pages = _pages(tree, keys, start, stop, whole=ns is None or tree.namespaces == (ns,), redraw=not out.as_json)
         if out.as_json:
             documents = Documents(out.show_secrets)
-            out.document({
-                "thread_id": thread, "rows": [documents.row(row) for row in rows], "total": len(addresses), "first": start,
-                "problems": documents.problems(problems),
-            })  # fmt: skip
+            head = dumps({"thread_id": thread, "total": len(keys), "first": start})
+            rows = (dumps(documents.row(row)) for page in pages for row in page)
+            problems = (dumps(documents.problems([*session.problems(), *tree.problems])) for _ in range(1))
+            out.pieces(chain((head[:-1], ',"rows":['), _with_commas(rows), ('],"problems":',), problems, "}"))
             return 0
-        if not whole:
-            own = lanes.own_lanes(tree, addresses)
-            rows = [lanes.redrawn(row, own) for row in rows]
-        _text(session, tree, rows, addresses, start, out)
+        _text(tree, pages, keys, start, stop, out)
         _others(tree, ns, out)
-        _say(out, problems)
+        _say(out, [*session.problems(), *tree.problems])
     return 0
 
 
-def _window(tree: CheckpointTree, addresses: list[Address], options: Namespace) -> tuple[int, int]:
+def _window(tree: CheckpointTree, keys: list[Key], options: Namespace) -> tuple[int, int]:
     """First and one past the last row to show: the last `--limit`, or those around a row."""
-    count = len(addresses)
+    count = len(keys)
     limit = options.limit or (count if options.around is None else 21)
     if options.around is None:
         return max(0, count - limit), count
     around = tree.resolve(options.around, options.ns)
-    if around not in addresses:
+    key = (around.checkpoint_ns, around.checkpoint_id)
+    if key not in keys:
         raise RefError(
             f"#{tree.number(around)} is in the namespace {around.checkpoint_ns or 'of the root'!r}",
             "--all-ns shows all rows, --ns NS those of one namespace",
         )
-    middle = addresses.index(around)
+    middle = keys.index(key)
     start = max(0, min(middle - limit // 2, count - limit))
     return start, min(count, start + limit)
 
 
-def _text(session: Session, tree: CheckpointTree, rows: list[Row], addresses: list[Address], start: int, out: Out) -> None:
-    thread = addresses[0].thread_id if addresses else ""
-    head = f"{line(thread)} · {labels.plural(len(addresses), 'checkpoint')} · {labels.plural(tree.branch_count, 'branch')}"
-    out.say(out.paint(head, "bold"))
+def _pages(tree: CheckpointTree, keys: list[Key], start: int, stop: int, *, whole: bool, redraw: bool) -> Iterator[list[Row]]:
+    """Rows start..stop-1 of these keys, a page at a time; `redraw` gives those of a part of the tree lanes of their own."""
+    if not whole:
+        addresses = [Address(tree.thread_id, *key) for key in keys]
+        own = lanes.own_lanes(tree, addresses) if redraw else {}
+    for first in range(start, stop, PAGE):
+        last = min(stop, first + PAGE)
+        if whole:
+            yield tree.rows(first, last)
+        else:
+            rows = [tree.row(address) for address in addresses[first:last]]
+            yield [lanes.redrawn(row, own) for row in rows] if redraw else rows
+
+
+def _with_commas(texts: Iterable[str]) -> Iterator[str]:
+    for number, text in enumerate(texts):
+        yield f",{text}" if number else text
+
+
+def _text(tree: CheckpointTree, pages: Iterator[list[Row]], keys: list[Key], start: int, stop: int, out: Out) -> None:
+    branches = labels.plural(tree.branch_count, "branch")
+    out.say(out.paint(f"{line(tree.thread_id)} · {labels.plural(len(keys), 'checkpoint')} · {branches}", "bold"))
     if start:
         out.say(out.paint(f"  … {start:,} earlier", "dim"))
-    width = min(lanes.MOST, max((max(row.lanes, default=row.lane) for row in rows), default=0) + 1)
-    number = max((len(row.number) for row in rows), default=1) + 1
-    label = min(34, max((len(line(row.label)) for row in rows), default=1))
+    first = next(pages, [])
+    alone = len(first) == stop - start  # of more than a page, the columns must do for all that follows
+    width = max((max(row.lanes, default=row.lane) for row in first), default=0) + 1 if alone else tree.lane_count
+    number = max((len(row.number) for row in first), default=1) + 1 if alone else len(str(len(keys))) + 3
+    label = min(34, max((len(line(row.label)) for row in first), default=1)) if alone else 34
     above: Row | None = None
-    for row in rows:
-        out.say(_line(row, above, width, number, label, out))
+    for row in chain(first, chain.from_iterable(pages)):
+        out.say(_line(row, above, min(lanes.MOST, width), number, label, out))
         above = row
-    if start + len(rows) < len(addresses):
-        out.say(out.paint(f"  … {len(addresses) - start - len(rows):,} later", "dim"))
+    if stop < len(keys):
+        out.say(out.paint(f"  … {len(keys) - stop:,} later", "dim"))
 
 
 def _line(row: Row, above: Row | None, width: int, number: int, label: int, out: Out) -> str:

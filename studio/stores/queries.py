@@ -247,14 +247,19 @@ class Queries:
         table, writes = self._table, self._layout.writes
         if writes is None:
             return []
-        where, values = rows.compared("w.thread_id", thread_id, self._layout.utf16)
-        ns, same_ns = ("''", "") if table.ns == "''" else ("w.checkpoint_ns", "AND c.checkpoint_ns = w.checkpoint_ns")
-        there = f"SELECT 1 FROM {table.name} c WHERE c.thread_id = w.thread_id {same_ns} AND c.{table.id} = w.{writes.id}"
-        query = f"SELECT {ns}, w.{writes.id}, count(*) FROM {writes.name} w WHERE {where} AND NOT EXISTS ({there}) GROUP BY 1, 2"
-        return [
-            (Address(thread_id, rows.text_of(space), rows.text_of(identity)), number)
-            for space, identity, number in self._connection.execute(query, values).fetchall()
-        ]
+        where, values = rows.compared("thread_id", thread_id, self._layout.utf16)
+        there, bound = rows.compared("c.thread_id", thread_id, self._layout.utf16)
+        ns, same_ns = ("''", "") if table.ns == "''" else ("checkpoint_ns", "AND c.checkpoint_ns = d.ns")
+        stored = f"SELECT 1 FROM {table.name} c WHERE {there} {same_ns} AND c.{table.id} = d.id"
+        distinct = f"SELECT DISTINCT {ns} AS ns, {writes.id} AS id FROM {writes.name} WHERE {where}"
+        lost = self._connection.execute(f"SELECT ns, id FROM ({distinct}) d WHERE NOT EXISTS ({stored})", [*values, *bound])
+        found = []
+        for space, identity in lost.fetchall():
+            address = Address(thread_id, rows.text_of(space), rows.text_of(identity))
+            at, key = rows.at(writes, address, self._layout.utf16)
+            number = self._connection.execute(f"SELECT count(*) FROM {writes.name} {at}", key).fetchone()[0]
+            found.append((address, number))
+        return found
 
     def leftover(self) -> list[tuple[str, int]]:
         """Threads that have writes and no checkpoint, with their number; jumps from thread to thread in the index."""
