@@ -315,7 +315,11 @@ class CheckpointTree(Growth):
             return [key for key in self._order if ns is None or key[0] == ns]
 
     def by_number(self, number: str) -> Key | None:
-        return self._by_number.get(number)
+        found = self._by_number.get(number)
+        if found is None and number.isascii() and number.isdigit() and len(number) < 12 and str(int(number)) == number:
+            at = int(number)
+            found = self._in_order[at] if at < len(self._in_order) else None
+        return found
 
 
 def _joined(names: list[str]) -> str:

@@ -28,13 +28,18 @@ class Node:
     drawn_from: Key | None = None
     """Row that the line comes from: parent, origin of a fork, or the caller of a subgraph."""
     children: list[Key] = field(default_factory=list)
-    inner: list[Key] = field(default_factory=list)
+    inner: Sequence[Key] = ()
     """Rows of subgraphs that were called from here, in first-seen order."""
     inner_count: int = 0
     depth: int = 0
     index: int = -1
     lane_child: Key | None = None
     """The child that goes on in this row's lane."""
+
+    def take_inner(self, key: Key) -> None:
+        if not isinstance(self.inner, list):
+            self.inner = []  # few rows have any
+        self.inner.append(key)
 
     @property
     def age(self) -> tuple[int, str, str, str]:
@@ -75,6 +80,9 @@ class Growth:
         self._lanes = Lanes()
         self._namespace_caller: dict[str, Key | None] = {}
         self._by_number: dict[str, Key] = {}
+        """But for those in `_in_order`."""
+        self._in_order: list[Key] = []
+        """Rows whose number is their place in this list: nearly all of a long thread."""
         self._held_numbers: dict[Key, tuple[str, int]] = {}
         """Number and count of inner rows that rows had before the tree was built anew."""
 
@@ -88,6 +96,7 @@ class Growth:
         fresh.facts.version = self.facts.version + 1
         self.facts, self.head, self._nodes, self._order, self._waiting = fresh.facts, None, fresh._nodes, fresh._order, {}
         self._loops, self._lanes, self._namespace_caller, self._by_number = set(), fresh._lanes, {}, {}
+        self._in_order = []
         self._counters, self._held_numbers = counters, held
 
     def extend(self, headers: Iterable[Checkpoint]) -> int:
@@ -133,9 +142,7 @@ class Growth:
                 self._link(node)
                 node.drawn_from = node.parent
                 in_lanes = in_lanes and self._append(node)
-            node.number = number = str(self._counters["base"])
-            self._counters["base"] += 1
-            self._by_number[number] = node.key
+            self._next_number(node)
             last = node
         if not in_lanes:
             self._lay_out()
@@ -268,20 +275,29 @@ class Growth:
         if node.key in self._held_numbers:
             node.number, node.inner_count = self._held_numbers.pop(node.key)
             if holder is not None:
-                holder.inner.append(node.key)
+                holder.take_inner(node.key)
         elif holder is not None and not (origin == "scratch" and holder.checkpoint.origin == "base"):
             holder.inner_count += 1
-            holder.inner.append(node.key)
+            holder.take_inner(node.key)
             node.number = f"{holder.number}.{holder.inner_count}"
         elif origin == "scratch":
             self._counters["scratch"] += 1
             node.number = f"s{self._counters['scratch']}"
             if holder is not None:
-                holder.inner.append(node.key)
+                holder.take_inner(node.key)
         else:
-            node.number = str(self._counters["base"])
-            self._counters["base"] += 1
+            self._next_number(node)
+            return
         self._by_number[node.number] = node.key
+
+    def _next_number(self, node: Node) -> None:
+        at = self._counters["base"]
+        node.number = str(at)
+        self._counters["base"] += 1
+        if at == len(self._in_order):
+            self._in_order.append(node.key)
+        else:
+            self._by_number[node.number] = node.key
 
     def _lay_out(self) -> None:
         """Display order: by number at the top level, each row followed by the subgraph rows that ran from it; then lanes."""
