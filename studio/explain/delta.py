@@ -57,11 +57,13 @@ def rebuild(
     rows_of: Callable[[Sequence[Address]], Mapping[Address, tuple[WriteRow, ...]]],
     forked: Callable[[Address], Sequence[str | None]],
     known: Callable[[Address, str], Result | None],
+    shared: Callable[[Value], Value],
 ) -> dict[str, Result]:
     """Rebuild `channels` of a checkpoint.
 
     `ancestor` gives a decoded checkpoint or None, `rows_of` the rows under some, `forked` the sources of a checkpoint's children
-    when it has more than one ([] else), `known` a result that is already there for an ancestor.
+    when it has more than one ([] else), `known` a result that is already there for an ancestor, `shared` a stored value with the
+    items in it that were decoded before.
     """
     seeds: dict[str, Value] = {}
     begun: dict[str, Result] = {}
@@ -83,7 +85,7 @@ def rebuild(
             value = above.values.get(name, MISSING)
             earlier = known(up, name) if value is MISSING else None
             if value is not MISSING:
-                seeds[name] = unwrap(value)
+                seeds[name] = shared(unwrap(value))
                 open_channels.discard(name)
             elif earlier is not None:
                 begun[name] = earlier

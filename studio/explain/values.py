@@ -14,11 +14,32 @@ from studio.explain.reducers import plausible, same_value
 from studio.explain.rows import TaskRows, null_writes, row_value
 from studio.explain.threads import Threads
 from studio.model import Address, Rebuilt, Value
-from studio.value import MISSING
+from studio.value import MISSING, Tagged
 
 _STEPS_ASKED = 6
 _RESULTS = 48
 """Rebuilt channels kept for their descendants; each is a list of references."""
+_ITEMS = 20_000
+"""Items that are remembered until they are all let go."""
+
+
+class Shared:
+    """One object for each item that is stored the same: every snapshot of a long conversation holds nearly all of the one before,
+    and what was decoded once is not decoded again."""
+
+    def __init__(self) -> None:
+        self._items: dict[tuple[int | str, bytes], Tagged] = {}
+
+    def of(self, value: Value) -> Value:
+        """A list with the items that were there before in the place of equal ones; anything else as it is."""
+        if not isinstance(value, list):
+            return value
+        if len(self._items) > _ITEMS:
+            self._items.clear()
+        return [self._one(item) if isinstance(item, Tagged) and item.raw is not None else item for item in value]
+
+    def _one(self, item: Tagged) -> Tagged:
+        return self._items.setdefault((item.code, item.raw or b""), item)
 
 
 class Values:
@@ -29,6 +50,7 @@ class Values:
         self._threads = threads
         self._lock = threading.RLock()
         self._results = Bounded(_RESULTS)
+        self._shared = Shared()
 
     def completed(
         self, blob: Blob, stored: Mapping[str, Value], mine: Mapping[str, TaskRows]
@@ -75,7 +97,7 @@ class Values:
                 missing |= unsure & delta.delta_channels(above)
         if not missing:
             return {}
-        results = delta.rebuild(blob, missing, self._reader.blob, self._reader.rows, self._forked, self._known)
+        results = delta.rebuild(blob, missing, self._reader.blob, self._reader.rows, self._forked, self._known, self._shared.of)
         with self._lock:
             for name, result in results.items():
                 self._results.put((blob.address, name), result)
