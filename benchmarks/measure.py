@@ -33,6 +33,24 @@ b = StateGraph(S); b.add_node("work", lambda s: {}); b.add_edge(START, "work")
 g = b.compile(checkpointer=SqliteSaver(sqlite3.connect(sys.argv[1], check_same_thread=False)))
 print(sum(1 for _ in g.get_state_history({"configurable": {"thread_id": "long"}})))
 """
+DELTA = """
+import sqlite3, sys
+from langgraph.checkpoint.sqlite import SqliteSaver
+from langgraph.graph import StateGraph, START
+sys.path.insert(0, sys.argv[2])
+from generate import Growing
+b = StateGraph(Growing); b.add_node("work", lambda s: {}); b.add_edge(START, "work")
+g = b.compile(checkpointer=SqliteSaver(sqlite3.connect(sys.argv[1], check_same_thread=False)))
+at = sqlite3.connect(sys.argv[1]).execute("SELECT checkpoint_id FROM checkpoints ORDER BY rowid LIMIT 1 OFFSET 2450").fetchone()[0]
+state = g.get_state({"configurable": {"thread_id": "delta", "checkpoint_ns": "", "checkpoint_id": at}})
+print(len(state.values["messages"]))
+"""
+STATES = """
+import sys, time
+from studio.session import Session
+session = Session.open(sys.argv[1])
+print(sum(1 for _ in session.explainer.states(session.overlay.scan("delta"))))
+"""
 LISTING = """
 import sqlite3, sys
 from langgraph.checkpoint.sqlite import SqliteSaver
@@ -68,13 +86,13 @@ def main() -> None:
     options = parser.parse_args()
     options.data.mkdir(parents=True, exist_ok=True)
     files = {}
-    for kind in ("long", "wide"):
+    for kind in ("long", "wide", "delta", "deep"):
         files[kind] = options.data / f"{kind}.sqlite"
         if not files[kind].exists():
             print(f"making {files[kind].name} …", file=sys.stderr)
             subprocess.run([sys.executable, str(HERE / "generate.py"), kind, str(files[kind])], check=True)
     studio = [sys.executable, "-m", "studio"]
-    long, wide = str(files["long"]), str(files["wide"])
+    long, wide, delta, deep = (str(files[kind]) for kind in ("long", "wide", "delta", "deep"))
     cases: list[tuple[str, list[str]]] = [
         ("studio ls, samples", [*studio, "ls", str(SAMPLES / "support_agent.sqlite")]),
         ("studio tree, 5,000 checkpoints", [*studio, "tree", long]),
@@ -84,9 +102,17 @@ def main() -> None:
         ("LangGraph get_state_history, 5,000 checkpoints", [sys.executable, "-c", HISTORY, long]),
         ("studio ls, 2,000 threads", [*studio, "ls", wide]),
         ("LangGraph saver.list(None), 2,000 threads", [sys.executable, "-c", LISTING, wide]),
+        ("studio show 2450, 5,000 delta states", [*studio, "show", delta, "2450"]),
+        ("LangGraph get_state of the same checkpoint", [sys.executable, "-c", DELTA, delta, str(HERE)]),
+        ("Explainer.states, all 5,000 delta states", [sys.executable, "-c", STATES, delta]),
+        ("studio search, a text that is nowhere in 132 MB", [*studio, "search", long, "nowhere-to-be-found"]),
+        ("studio tree --limit 50, 100,000 checkpoints", [*studio, "tree", deep, "--limit", "50"]),
+        ("studio show 50000, 100,000 checkpoints", [*studio, "show", deep, "50000"]),
+        ("studio tree --json, all 100,000 checkpoints", [*studio, "tree", deep, "--json"]),
+        ("studio export --values none, 100,000 checkpoints", [*studio, "export", deep, "--json", "--values", "none"]),
     ]
     with tempfile.TemporaryDirectory() as home:
-        env = dict(os.environ, XDG_DATA_HOME=home, NO_COLOR="1")
+        env = dict(os.environ, STUDIO_DATA_DIR=home, NO_COLOR="1", PYTHONPATH=str(HERE.parent))
         print("| work | seconds | first line | peak MB |\n| --- | --- | --- | --- |")
         for name, command in cases:
             runs = 1 if name.startswith("LangGraph") else options.runs

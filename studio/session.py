@@ -200,6 +200,10 @@ class Session:
             states.put(address, kept)
         return kept
 
+    def prefetch(self, addresses: Sequence[Address]) -> None:
+        """Make `state` cheap for a few dozen checkpoints that will be asked for next."""
+        self.explainer.prefetch(addresses)
+
     def compare(self, after: Address, before: Address | None = None, *, origin: bool = False) -> Comparison:
         """Changes from `before` (default: the stored parent; with `origin`, the fork's origin) to `after`, with authors."""
         return comparing.compare(self, after, before, origin=origin)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from argparse import Namespace
 from collections.abc import Iterator
+from contextlib import suppress
 
 from studio.cli.common import opened
 from studio.cli.documents import Doc, Documents
@@ -16,6 +17,9 @@ from studio.session import Session
 
 HUGE = 200_000_000
 """Bytes of stored state from which on a warning is due."""
+
+AHEAD = 32
+"""Checkpoints that are read in one look."""
 
 
 def run(options: Namespace, out: Out) -> int:
@@ -63,7 +67,11 @@ def lines(session: Session, thread: str, values: str, documents: Documents, said
     tree = session.tree(thread)
     heads = set(tree.leaves()) if values == "heads" else set()
     unsaid = documents.problems([*_fresh(session, said), *tree.problems])
-    for address in _addresses(session, thread):
+    addresses = _addresses(session, thread)
+    for place, address in enumerate(addresses):
+        if place % AHEAD == 0:
+            with suppress(StudioError):  # what cannot be read is told row by row
+                session.prefetch(addresses[place : place + AHEAD])
         try:
             state = session.state(address)
             found = session.compare(address)
