@@ -41,7 +41,8 @@ sys.path.insert(0, sys.argv[2])
 from generate import Growing
 b = StateGraph(Growing); b.add_node("work", lambda s: {}); b.add_edge(START, "work")
 g = b.compile(checkpointer=SqliteSaver(sqlite3.connect(sys.argv[1], check_same_thread=False)))
-at = sqlite3.connect(sys.argv[1]).execute("SELECT checkpoint_id FROM checkpoints ORDER BY rowid LIMIT 1 OFFSET 2450").fetchone()[0]
+query = "SELECT checkpoint_id FROM checkpoints ORDER BY rowid LIMIT 1 OFFSET 2450"
+at = sqlite3.connect(sys.argv[1]).execute(query).fetchone()[0]
 state = g.get_state({"configurable": {"thread_id": "delta", "checkpoint_ns": "", "checkpoint_id": at}})
 print(len(state.values["messages"]))
 """

@@ -2,9 +2,9 @@
 
     python benchmarks/screens.py FILE NEEDLE [--runs 3]
 
-NEEDLE is a text that the first screen shows once it is complete, such as `#99999`. Prints, for each UI, the seconds from the start
-of the process to that text, the processor time until then, and for the terminal UI how long a cursor move, a jump to the first row and one
-back to the last take to be drawn.
+NEEDLE is the number of the last row, such as `#99999`, which the first screen shows once it is complete. Prints, for each UI, the
+seconds from the start of the process to that text, the processor time until then, and for the terminal UI how long a cursor move,
+a jump to the first row and one back to the last take to be drawn.
 """
 
 from __future__ import annotations
