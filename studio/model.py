@@ -285,6 +285,8 @@ class Hit:
     number: str | None
     path: str
     excerpt: str
+    label: str = ""
+    """What its row is called; empty where the row is not in the tree."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -87,7 +87,9 @@ def _search_thread(session: Session, text: str, thread_id: str, tree_of: Callabl
             if key not in seen:
                 seen.add(key)
                 tree = tree_of(thread_id) if tree is None else tree
-                yield Hit(address, tree.number(address) if address in tree else None, path, excerpt(path, value, at))
+                row = tree.row(address) if address in tree else None
+                called = (row.number, row.label) if row is not None else (None, "")
+                yield Hit(address, called[0], path, excerpt(path, value, at), called[1])
 
 
 class _Deltas:

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Annotated, Any, TypedDict
 
 from langchain_core.messages import AIMessage, AnyMessage, HumanMessage, ToolMessage
+from langgraph.checkpoint.base import empty_checkpoint
 from langgraph.checkpoint.sqlite import SqliteSaver
 from langgraph.graph import END, START, StateGraph
 from langgraph.graph.message import add_messages
@@ -115,4 +116,14 @@ def make_shop(path: Path | str) -> Path:
         copied = graph.update_state(before_approve.config, None, as_node="__copy__")
         graph.invoke(None, copied)
         graph.invoke(Command(resume="no"), config("forked"))
+    return Path(path)
+
+
+def make_states(path: Path | str, *states: dict[str, Any], thread_id: str = "made") -> Path:
+    """A thread that the real saver wrote: one checkpoint per given state, each the child of the one before."""
+    with saver_at(path) as saver:
+        at = config(thread_id)
+        for step, values in enumerate(states):
+            made = {**empty_checkpoint(), "channel_values": values, "channel_versions": dict.fromkeys(values, step + 1)}
+            at = saver.put(at, made, {"source": "loop", "step": step, "parents": {}}, made["channel_versions"])  # type: ignore[arg-type, typeddict-item]
     return Path(path)

@@ -118,6 +118,12 @@ export function jump(last) {
   else choose(chunk.querySelector(last ? ".row:last-of-type" : ".row"));
 }
 
+/** Bring a value that the address names into view. */
+function showSelected() {
+  if (!paramsOf(cursor()?.dataset.url).get("path")) return;
+  byId("centre")?.querySelector(".selected")?.scrollIntoView({ block: "nearest" });
+}
+
 /** Let the timeline show where the stage is. */
 export function follow() {
   const at = cursor(), rows = byId("rows");
@@ -156,6 +162,7 @@ document.addEventListener("htmx:after:swap", (event) => {
       const again = (back.id && byId(back.id)) || [...byId("stage").querySelectorAll("a[href]")].find((link) => link.getAttribute("href") === back.href);
       again?.focus({ preventScroll: true });
     }
+    if (!back?.scroll) showSelected();
     follow();
   } else if (target?.closest?.("#timeline") || event.target.closest?.("#timeline")) {
     mark(rowAt(current())); // the cursor may have moved while the rows were on their way
@@ -178,3 +185,4 @@ document.addEventListener("htmx:before:history:restore", (event) => {
 const first = selectedRow();
 if (first) first.scrollIntoView({ block: "center" });
 else if (cursor()) follow();
+showSelected();

@@ -66,6 +66,7 @@ document.addEventListener("keydown", (event) => {
   if (event.key === "Escape") {
     const dialog = document.querySelector("dialog[open]");
     if (dialog) {
+      if (event.target.matches("[data-clears]") && event.target.value) return; // the browser empties a search field
       event.preventDefault(); // a search field would only empty itself
       document.activeElement?.blur(); // a closed dialog keeps the focus until the next frame
       dialog.close();

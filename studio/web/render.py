@@ -27,7 +27,16 @@ STYLES = (
     "css/threads.css",
     "css/dialog.css",
 )
-MODULES = ("js/cursor.js", "js/keys.js", "js/palette.js", "js/live.js", "js/panels.js", "js/copy.js", "js/editor.js")
+MODULES = (
+    "js/cursor.js",
+    "js/keys.js",
+    "js/palette.js",
+    "js/hits.js",
+    "js/live.js",
+    "js/panels.js",
+    "js/copy.js",
+    "js/editor.js",
+)
 
 
 class Pages:

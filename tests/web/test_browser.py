@@ -422,6 +422,52 @@ def test_search_begins_while_one_types_and_names_the_other_threads(at_refund: Vi
     page.wait_for_selector("#drawer h2:text-is('In refund-4711')")
 
 
+def test_the_arrows_move_among_the_hits_and_enter_opens_the_value(at_refund: Visit) -> None:
+    page = at_refund.page
+    page.keyboard.press("/")
+    page.keyboard.type("4711")
+    field, active = page.locator("#search-again"), page.locator("#drawer .hits [aria-selected=true]")
+    page.wait_for_selector("#drawer h2:text-is('In refund-4711')")
+    assert active.get_attribute("id") == "hit-here-1" == field.get_attribute("aria-activedescendant")
+    page.keyboard.press("ArrowDown")
+    page.keyboard.press("ArrowDown")
+    page.keyboard.press("ArrowUp")
+    assert active.get_attribute("id") == "hit-here-2" and field.evaluate("(field) => field === document.activeElement")
+    words = active.locator(".hit-where").inner_text().split()
+    page.keyboard.press("Enter")
+    page.wait_for_url(re.compile("path="))
+    page.wait_for_selector("#drawer", state="hidden")
+    assert page.locator(f"{SELECTED} .row-sub").inner_text().startswith(words[0] + " ") and title(page) == words[1]
+    assert page.locator(".tree .node.selected > .node-line").is_visible()
+
+
+def test_escape_empties_the_field_of_search_then_closes_it(at_refund: Visit) -> None:
+    page = at_refund.page
+    page.keyboard.press("/")
+    page.keyboard.type("4711")
+    page.wait_for_selector("#drawer .hits")
+    page.keyboard.press("Escape")
+    page.wait_for_selector("#drawer .empty-card:has-text('Type what a value contains')")
+    assert page.locator("#search-again").input_value() == "" and page.locator("#drawer[open]").count() == 1
+    page.keyboard.press("Escape")
+    page.wait_for_selector("#drawer", state="hidden")
+
+
+def test_a_value_that_the_address_names_is_brought_into_view(browser: Any, tmp_path: Path) -> None:
+    from tests.factories import make_states
+
+    wide = make_states(tmp_path / "wide.sqlite", {"rows": [f"row {index}" for index in range(900)]})
+    with served(wide, tmp_path) as url, visit(browser, url) as seen:
+        page = seen.page
+        page.keyboard.press("/")
+        page.keyboard.type("row 777")
+        page.wait_for_selector("#drawer .hits mark:text-is('row 777')")
+        page.keyboard.press("Enter")
+        page.wait_for_selector(".tree .node.selected:has-text('row 777')")
+        box = page.locator(".tree .node.selected .node-line").bounding_box()
+        assert 48 < box["y"] < 860
+
+
 def test_every_page_has_the_switch_of_colours(browser: Any, support: Path, tmp_path: Path) -> None:
     (support.parent / "second.sqlite").write_bytes(support.read_bytes())
     with served(support.parent, tmp_path) as url, visit(browser, url) as seen:

@@ -118,6 +118,7 @@ def test_threads_are_filtered_by_any_word(page: TestClient) -> None:
 def test_search_marks_the_text_and_leads_to_it(page: TestClient) -> None:
     html = soup(page, "/f/support_agent.sqlite/search?in=refund-4711&q=PAY-4711")
     first = html.select_one(".hits a")
+    assert words(first.select_one(".hit-row")) == "issue_refund", "a hit names what its row is called"
     assert words(first.select_one("mark")) == "PAY-4711" and "thread=refund-4711" in first["href"] and "path=" in first["href"]
     assert page.get(first["href"]).status_code == 200
     assert "No match for “nowhere-at-all”" in soup(page, "/f/support_agent.sqlite/search?q=nowhere-at-all").text

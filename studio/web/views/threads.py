@@ -46,6 +46,8 @@ class ThreadList:
 class HitRow:
     href: str
     number: str
+    label: str
+    """What its row is called."""
     thread: str
     path: str
     before: str
@@ -150,8 +152,9 @@ def _hit(place: Place, hit: Hit, query: str) -> HitRow:
     at = text.casefold().find(query.casefold())
     start, stop = (at, at + len(query)) if at >= 0 else (0, 0)
     return HitRow(
-        href=Place(place.file).at_address(hit.address, path=hit.path or None).url(),
+        href=Place(place.file, tab="state").at_address(hit.address, path=hit.path or None).url(),
         number=hit.number or "",
+        label=gate.line(hit.label, 60),
         thread=gate.line(hit.address.thread_id, 60),
         path=gate.line(hit.path, 160),
         before=text[:start],
