@@ -63,6 +63,8 @@ class MainScreen(Copying, Moving, Futures, Opening):
         self._loaded = 0
         self._drawn: dict[str, int] = {}
         """Pane -> the load it shows."""
+        self._wanted: tuple[Address, str] | None = None
+        """A value to select as soon as its checkpoint is drawn."""
         self._load_timer: Timer | None = None
         self._why_timer: Timer | None = None
         self._why_asked: tuple[Address, str | None] | None = None
@@ -186,11 +188,15 @@ class MainScreen(Copying, Moving, Futures, Opening):
 
     def draw_tab(self) -> None:
         """Draw the active tab for the loaded point, unless it is drawn already."""
-        if self.point is None or self.checkpoints is None or self._drawn.get(self.tab) == self._loaded:
+        if self.point is None or self.checkpoints is None:
+            return
+        path = self._wanted[1] if self._wanted is not None and self._wanted[0] == self.point.address else None
+        if self._drawn.get(self.tab) == self._loaded and path is None:
             return
         if self.tab == "state":
             self._drawn["state"] = self._loaded
-            self.query_one("#state", StatePane).show_point(self.point)
+            self._wanted = None
+            self.query_one("#state", StatePane).show_point(self.point, path)
         else:
             self.build_pane(self.tab, self._loaded, self.point, self.checkpoints)
 
@@ -221,6 +227,14 @@ class MainScreen(Copying, Moving, Futures, Opening):
         if event.pane == "conversation" and not same:
             view.scroll_end(animate=False)
         self.explain_soon()
+
+    def show_value(self, address: Address, path: str) -> None:
+        self._wanted = None
+        self.show_tab("state")
+        self.pane.focus()
+        self._wanted = (address, path)
+        self.go(address)
+        self.draw_tab()
 
     def show_tab(self, tab: str) -> None:
         had_focus = self.focused is not None and self.focused in self.query("#panes > *")

@@ -10,7 +10,7 @@ from textual.widget import Widget
 from textual.worker import get_current_worker
 
 from studio.history.walk import neighbour_branch
-from studio.model import Address
+from studio.model import Address, Hit
 from studio.tui import draw
 from studio.tui.lines import LineView
 from studio.tui.messages import JumpTo, PathChosen
@@ -137,9 +137,9 @@ class Moving(Place):
 
         self.app.push_screen(SearchScreen(self.session, self.thread_id), self._hit_picked)
 
-    def _hit_picked(self, address: Address | None) -> None:
-        if address is not None:
-            self.go(address)
+    def _hit_picked(self, hit: Hit | None) -> None:
+        if hit is not None:
+            self.show_value(hit.address, hit.path)
 
     def do_help(self) -> None:
         from studio.tui.screens.help import HelpScreen

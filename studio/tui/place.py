@@ -73,6 +73,10 @@ class Place(Screen[None]):
         """Run an action of the table by its id."""
         raise NotImplementedError
 
+    def show_value(self, address: Address, path: str) -> None:
+        """Stand on a checkpoint with one of its values selected in State."""
+        raise NotImplementedError
+
     def load_soon(self, *, now: bool = False) -> None:
         """Load the point under the cursor, once the cursor rests."""
         raise NotImplementedError

@@ -17,7 +17,7 @@ from studio.tui.panes.state import StatePane
 from studio.tui.screens.help import HelpScreen
 from studio.tui.screens.search import SearchScreen
 from studio.tui.screens.threads import ThreadsScreen
-from tests.factories import folder_snapshot, make_shop, saver_at, shop_builder
+from tests.factories import folder_snapshot, make_shop, make_states, saver_at, shop_builder
 from tests.tui.driving import SAMPLES, driven, opened
 
 
@@ -172,6 +172,32 @@ async def test_search_finds_a_value_and_goes_there(shop: Path, tmp_path: Path) -
             await drive.press("enter")
             await drive.until(lambda: drive.app.screen is drive.main)
             await drive.until(lambda: drive.main.here and drive.main.here.number == "5")
+            await drive.until(lambda: drive.main.selected_path == "/notes/2")
+            assert drive.main.tab == "state" and drive.main.focused is drive.main.pane
+
+
+async def test_a_hit_in_a_long_list_is_selected_where_it_stands(tmp_path: Path) -> None:
+    path = make_states(tmp_path / "rows.sqlite", {"rows": [f"row {index}" for index in range(900)], "other": "x"})
+    with opened(path, tmp_path / "s.sqlite") as session:
+        async with driven(session) as drive:
+            await drive.loaded()
+            await drive.press("slash")
+            await drive.until(lambda: isinstance(drive.app.screen, SearchScreen))
+            await drive.type("row 777")
+            await drive.until(lambda: drive.rows("#hits").row_count > 0)
+            assert "superstep" in drive.text("#hits"), "a hit names its row"
+            await drive.press("enter")
+            await drive.until(lambda: drive.main.selected_path == "/rows/777")
+            await drive.shows('"row 777"')
+            state = drive.main.pane
+            assert isinstance(state, StatePane)
+            listed = [node.data.step for node in state.root.children[0].children if node.data]
+            assert listed == ["… 600 earlier", *map(str, range(600, 800)), "… 100 more"]
+            state.move_cursor(state.root.children[0].children[0])
+            await drive.press("enter")
+            await drive.pilot.pause()
+            listed = [node.data.step for node in state.root.children[0].children if node.data]
+            assert listed == ["… 400 earlier", *map(str, range(400, 800)), "… 100 more"]
 
 
 async def test_help_lists_every_action_of_the_table(shop: Path, tmp_path: Path) -> None:

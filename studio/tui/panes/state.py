@@ -35,6 +35,9 @@ class Item:
     step: str
     editable: bool = True
     more: tuple[tuple[str, Value], ...] = ()
+    """The children that a line stands for which are not in the tree yet."""
+    earlier: bool = False
+    """They come before the first one that is."""
     depth: int = 0
 
 
@@ -70,15 +73,16 @@ class StatePane(Tree[Item]):
         self._point: Point | None = None
         self._open: set[str] = set()
 
-    def show_point(self, point: Point) -> None:
-        """Show another checkpoint; what was open and under the cursor stays so, where it exists."""
+    def show_point(self, point: Point, at: str | None = None) -> None:
+        """Show another checkpoint, standing on the value at path `at`; without one, on what was under the cursor."""
         before = self.cursor_node.data.path if self.cursor_node is not None and self.cursor_node.data else None
         self._point = point
         self.clear()
         root = self.root
         root.data = Item("", None, "")
-        values = [(name, value) for name, value in point.state.values.items()]
-        self._add(root, values, "", editable=True, depth=0)
+        values = tuple(point.state.values.items())
+        first = _first_listed(values, at) if at else 0
+        self._add(root, values, "", editable=True, depth=0, first=first)
         if not values:
             root.add_leaf("the state is empty", Item("", None, "the state is empty", editable=False))
         if point.state.internal:
@@ -88,15 +92,15 @@ class StatePane(Tree[Item]):
             )
             inner.allow_expand = True
         self.root.expand()
-        self.call_after_refresh(self._restore, before)
+        self.call_after_refresh(self._restore, before, at)
 
     def select_path(self, path: str) -> None:
-        """Open the way to a value and stand on it."""
-        steps = tagged.split_path(path)
+        """Open the way to a value and stand on it, or on the last one on the way that can be opened."""
         node: TreeNode[Item] = self.root
-        for step in steps:
-            if node is not self.root and not node.is_expanded:
-                self._fill(node)
+        for step in tagged.split_path(path):
+            if node is not self.root:
+                if node.allow_expand and not node.children:
+                    self._fill(node, path)
                 node.expand()
             found = next((child for child in node.children if child.data and child.data.step == step), None)
             if found is None:
@@ -105,12 +109,15 @@ class StatePane(Tree[Item]):
         if node is not self.root:
             self.call_after_refresh(self.move_cursor, node)  # its line is known once the tree was laid out anew
 
-    def _restore(self, path: str | None) -> None:
+    def _restore(self, path: str | None, at: str | None) -> None:
         for opened in sorted(self._open, key=len)[:40]:
             node = self._node(opened)
             if node is not None and node.allow_expand:
                 self._fill(node)
                 node.expand()
+        if at:
+            self.select_path(at)
+            return
         node = self._node(path) if path else None
         self.call_after_refresh(self.move_cursor, node or (self.root.children[0] if self.root.children else None))
 
@@ -120,28 +127,52 @@ class StatePane(Tree[Item]):
             node = next((child for child in node.children if child.data and child.data.step == step), None) if node else None
         return node
 
-    def _add(self, node: TreeNode[Item], children: Sequence[tuple[str, Value]], path: str, *, editable: bool, depth: int) -> None:
-        for step, value in children[:CHUNK]:
-            inner = f"{path}/{step.replace('~', '~0').replace('/', '~1')}"
-            item = Item(inner, value, step, editable, depth=depth)
-            opens = depth < DEEPEST and not draw.masked(inner, value, self._shows_secrets) and bool(_has_children(value))
-            if opens:
-                node.add("", item)
-            else:
-                node.add_leaf("", item)
-        rest = tuple(children[CHUNK:])
-        if rest:
-            node.add_leaf("", Item(path, None, f"… {len(rest):,} more", False, more=rest, depth=depth))
+    def _add(
+        self,
+        node: TreeNode[Item],
+        children: Sequence[tuple[str, Value]],
+        path: str,
+        *,
+        editable: bool,
+        depth: int,
+        first: int = 0,
+    ) -> None:
+        """Add a chunk of a value's children from index `first` on, and lines that stand for those before and after it."""
+        if first:
+            node.add_leaf("", _rest(path, children[:first], depth, earlier=True))
+        for step, value in children[first : first + CHUNK]:
+            self._insert(node, step, value, path, editable=editable, depth=depth)
+        if len(children) > first + CHUNK:
+            node.add_leaf("", _rest(path, children[first + CHUNK :], depth))
+
+    def _insert(
+        self,
+        node: TreeNode[Item],
+        step: str,
+        value: Value,
+        path: str,
+        *,
+        editable: bool,
+        depth: int,
+        before: TreeNode[Item] | None = None,
+    ) -> None:
+        inner = f"{path}/{step.replace('~', '~0').replace('/', '~1')}"
+        item = Item(inner, value, step, editable, depth=depth)
+        opens = depth < DEEPEST and not draw.masked(inner, value, self._shows_secrets) and bool(_has_children(value))
+        node.add("", item, before=before, allow_expand=opens)
 
     @property
     def _shows_secrets(self) -> bool:
         return self._point is not None and self._point.show_secrets
 
-    def _fill(self, node: TreeNode[Item]) -> None:
+    def _fill(self, node: TreeNode[Item], to: str | None = None) -> None:
+        """Add the children of a node; where `to` leads to one of them, the chunk that it is in."""
         item = node.data
         if item is None or node.children or draw.masked(item.path, item.value, self._shows_secrets):
             return
-        self._add(node, tagged.children(item.value), item.path, editable=item.editable, depth=item.depth + 1)
+        children = tagged.children(item.value)
+        first = _first_listed(children, to, len(tagged.split_path(item.path))) if to else 0
+        self._add(node, children, item.path, editable=item.editable, depth=item.depth + 1, first=first)
 
     def on_tree_node_expanded(self, event: Tree.NodeExpanded[Item]) -> None:
         event.stop()
@@ -183,14 +214,24 @@ class StatePane(Tree[Item]):
             node.toggle()
 
     def _add_more(self, node: TreeNode[Item]) -> None:
-        """Replace the line that tells how many more by the next chunk."""
+        """Put the next chunk in the place of the line that tells how many more, or the one before of how many earlier."""
         item, parent = node.data, node.parent
         if item is None or parent is None:
             return
         line = node.line
-        node.remove()
         editable = parent.data.editable if parent.data is not None else True
-        self._add(parent, item.more, item.path, editable=editable, depth=item.depth)
+        cut = max(0, len(item.more) - CHUNK)
+        if item.earlier:
+            after = parent.children[parent.children.index(node) + 1]
+            for step, value in item.more[cut:]:
+                self._insert(parent, step, value, item.path, editable=editable, depth=item.depth, before=after)
+            if cut:
+                node.data = _rest(item.path, item.more[:cut], item.depth, earlier=True)
+            else:
+                node.remove()
+        else:
+            node.remove()
+            self._add(parent, item.more, item.path, editable=editable, depth=item.depth)
         self.cursor_line = line
 
     def action_open(self) -> None:
@@ -233,6 +274,18 @@ class StatePane(Tree[Item]):
             if rebuilt:
                 out.append(f"  rebuilt, {rebuilt}", faint)
         return out
+
+
+def _first_listed(children: Sequence[tuple[str, Value]], to: str, depth: int = 0) -> int:
+    """The index that the chunk begins at which holds the child on the way to a path."""
+    wanted = tagged.split_path(to)[depth]
+    found = next((index for index, (step, _) in enumerate(children) if step == wanted), 0)
+    return found - found % CHUNK
+
+
+def _rest(path: str, children: Sequence[tuple[str, Value]], depth: int, *, earlier: bool = False) -> Item:
+    words = f"… {len(children):,} {'earlier' if earlier else 'more'}"
+    return Item(path, None, words, False, more=tuple(children), earlier=earlier, depth=depth)
 
 
 def _has_children(value: Value) -> bool:

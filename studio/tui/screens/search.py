@@ -16,7 +16,7 @@ from textual.widgets import Input
 from textual.worker import get_current_worker
 
 from studio.errors import StudioError
-from studio.model import Address, Hit
+from studio.model import Hit
 from studio.render import gate
 from studio.tui import draw
 from studio.tui.keys import KeyLine
@@ -53,8 +53,12 @@ class HitList(RowView):
         place = draw.own(f"{number:<5} ", "bold")
         if hit.address.thread_id != self.thread_id:  # first, as a long path would push it out of the window
             place = place + draw.text(hit.address.thread_id, "$lane-sub", max(12, width // 3)) + draw.own("  ")
-        place = place + draw.text(hit.path, "$quiet", 80)
-        return [bar + place, bar + Content("      ") + marked(gate.line(hit.excerpt, max(20, width - 10)), self.text)]
+        if hit.label:
+            place = place + draw.text(hit.label, "bold", max(12, width // 3)) + draw.own("  ")
+        return [
+            bar + place + draw.text(hit.path, "$quiet", 80),
+            bar + Content("      ") + marked(gate.line(hit.excerpt, max(20, width - 10)), self.text),
+        ]
 
 
 def marked(excerpt: str, text: str) -> Content:
@@ -68,8 +72,8 @@ def marked(excerpt: str, text: str) -> Content:
     return content
 
 
-class SearchScreen(ModalScreen[Address | None]):
-    """Type, look, go; dismisses with the checkpoint of the chosen hit."""
+class SearchScreen(ModalScreen[Hit | None]):
+    """Type, look, go; dismisses with the chosen hit."""
 
     app: StudioApp
     BINDINGS: ClassVar[list[BindingType]] = [
@@ -96,7 +100,7 @@ class SearchScreen(ModalScreen[Address | None]):
         with Vertical(classes="dialog"):
             yield Input(placeholder="A text in any value: a name, an amount, a tool call …", id="search-text", classes="flat")
             yield HitList(id="hits")
-            yield KeyLine([("↑↓", "move"), ("enter", "go there"), ("esc", "back")], id="search-keys")
+            yield KeyLine([("↑↓", "move"), ("enter", "show the value"), ("esc", "back")], id="search-keys")
 
     def on_mount(self) -> None:
         self.query_one(Vertical).border_title = Content("Search every state")
@@ -159,7 +163,7 @@ class SearchScreen(ModalScreen[Address | None]):
     def choose(self) -> None:
         view = self.query_one("#hits", HitList)
         if view.hits:
-            self.dismiss(view.hits[view.cursor].address)
+            self.dismiss(view.hits[view.cursor])
         elif self.query_one("#search-text", Input).value.strip():
             self.look(self.query_one("#search-text", Input).value)
 
