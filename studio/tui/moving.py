@@ -131,6 +131,8 @@ class Moving(Place):
     def _thread_picked(self, thread_id: str | None) -> None:
         if thread_id is not None and thread_id != self.thread_id:
             self.open_thread(thread_id)
+        elif thread_id is None and self.thread_id is None:
+            self.say_none_is_open()
 
     def do_search(self) -> None:
         from studio.tui.screens.search import SearchScreen

@@ -12,7 +12,7 @@ from textual.worker import get_current_worker
 from studio.errors import StudioError
 from studio.model import Address
 from studio.render import labels
-from studio.tui import draw
+from studio.tui import draw, keys
 from studio.tui.header import HeaderLine
 from studio.tui.keys import KeyLine
 from studio.tui.lines import Line, LineView
@@ -66,18 +66,14 @@ class Opening(Place):
                 self.app.call_from_thread(self.action_do, "threads")
 
     def _empty(self) -> None:
-        self.query_one("#changes", LineView).show(
-            [
-                Line(draw.own("No threads yet.", "bold"), 1),
-                Line(
-                    draw.own(
-                        "This file has LangGraph's tables but no checkpoint. What a program writes appears here by itself.",
-                        "$quiet",
-                    ),
-                    1,
-                ),
-            ]
-        )
+        self._say("No threads yet.", "No checkpoint is stored here. What a program writes appears here by itself.")
+
+    def say_none_is_open(self) -> None:
+        self._say("No thread is open.", f"{keys.printed('threads')} lists the threads, ? shows all keys.")
+
+    def _say(self, title: str, words: str) -> None:
+        lines = [Line(draw.own(title, "bold"), 1), Line(draw.own(words, "$quiet"), 1)]
+        self.query_one("#changes", LineView).show(lines)
 
     def open_thread(self, thread_id: str, at: Address | None = None) -> None:
         """Show a thread, standing on `at` or its head."""

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 from textual.command import DiscoveryHit, Hit, Hits, Provider
 from textual.content import Content
@@ -15,6 +15,8 @@ from studio.errors import StudioError
 from studio.model import Address, Row
 from studio.render import gate
 from studio.tui import draw, keys
+from studio.tui.screens.filtered import Filtered
+from studio.tui.screens.help import HelpScreen
 
 if TYPE_CHECKING:
     from studio.tree import CheckpointTree
@@ -22,6 +24,7 @@ if TYPE_CHECKING:
 
 MOST_ROWS = 20_000
 """Rows of a thread that are matched by name; any row is found by its number or id."""
+_Given = TypeVar("_Given", str, Address)
 _ORDER = ("Change", "View", "Copy", "Move", "Help")
 
 
@@ -42,14 +45,31 @@ class StudioCommands(Provider):
 
         return next((screen for screen in self.app.screen_stack if isinstance(screen, MainScreen)), None)
 
+    def _may_move(self, main: MainScreen) -> bool:
+        """Behind a dialog that holds a person's work nothing may happen; one that holds none is left for it."""
+        return isinstance(self.screen, (Filtered, HelpScreen)) or self.screen is main
+
+    def _offers(self, main: MainScreen, action_id: str) -> bool:
+        return main.offers(action_id) and (action_id == "help" or self._may_move(main))
+
+    def _after(self, command: Callable[[_Given], object], given: _Given) -> None:
+        """Do what was chosen, where the person then sees it."""
+        for screen in reversed(self.app.screen_stack):
+            if not isinstance(screen, (Filtered, HelpScreen)):
+                break
+            screen.dismiss(None)
+        command(given)
+
     async def discover(self) -> Hits:
         main = self.main
         if main is None:
             return
         for action in sorted(ACTIONS, key=lambda action: _ORDER.index(action.group) if action.group in _ORDER else 9):
-            if main.offers(action.id):
+            if self._offers(main, action.id):
                 yield DiscoveryHit(
-                    f"{action.title}", partial(main.action_do, action.id), help=f"{keys.printed(action.id)}   {action.help}"
+                    f"{action.title}",
+                    partial(self._after, main.action_do, action.id),
+                    help=f"{keys.printed(action.id)}   {action.help}",
                 )
 
     async def search(self, query: str) -> Hits:
@@ -59,16 +79,16 @@ class StudioCommands(Provider):
         matcher = self.matcher(query)
         for action in ACTIONS:
             score = matcher.match(f"{action.title} {action.help}")
-            if score > 0 and main.offers(action.id):
+            if score > 0 and self._offers(main, action.id):
                 yield Hit(
                     score,
                     Content(action.title),
-                    partial(main.action_do, action.id),
+                    partial(self._after, main.action_do, action.id),
                     text=action.title,
                     help=f"{keys.printed(action.id)}   {action.help}",
                 )
         tree = main.checkpoints
-        if tree is None:
+        if tree is None or not self._may_move(main):
             return
         try:
             address = tree.resolve(query)
@@ -76,11 +96,11 @@ class StudioCommands(Provider):
             address = None
         if address is not None:
             row = tree.row(address)
-            yield Hit(1.0, _title(row), partial(main.go, address), text=query, help="Go to this checkpoint")
+            yield Hit(1.0, _title(row), partial(self._after, main.go, address), text=query, help="Go to this checkpoint")
         for name, label, found in self._names:
             score = matcher.match(name)
             if score > 0:
-                yield Hit(score * 0.9, label, partial(main.go, found), text=name, help="Go to this checkpoint")
+                yield Hit(score * 0.9, label, partial(self._after, main.go, found), text=name, help="Go to this checkpoint")
 
 
 def _read_names(tree: CheckpointTree) -> list[tuple[str, Content, Address]]:

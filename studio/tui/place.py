@@ -73,6 +73,10 @@ class Place(Screen[None]):
         """Run an action of the table by its id."""
         raise NotImplementedError
 
+    def say_none_is_open(self) -> None:
+        """Say how to go on where no thread was chosen."""
+        raise NotImplementedError
+
     def show_value(self, address: Address, path: str) -> None:
         """Stand on a checkpoint with one of its values selected in State."""
         raise NotImplementedError

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from textual.command import CommandPalette
 from textual.widgets import Input
 
 from studio.actions import ACTIONS
@@ -14,6 +15,7 @@ from studio.model import Address, ForkRequest
 from studio.tui.main import MainScreen
 from studio.tui.messages import StoreChanged
 from studio.tui.panes.state import StatePane
+from studio.tui.screens.fork import ForkScreen
 from studio.tui.screens.help import HelpScreen
 from studio.tui.screens.search import SearchScreen
 from studio.tui.screens.threads import ThreadsScreen
@@ -210,6 +212,51 @@ async def test_help_lists_every_action_of_the_table(shop: Path, tmp_path: Path) 
             assert all(action.title in shown and action.help in shown for action in ACTIONS)
             await drive.press("escape")
             await drive.until(lambda: isinstance(drive.app.screen, MainScreen))
+
+
+async def test_the_key_of_the_help_works_in_a_dialog_until_something_is_typed(shop: Path, tmp_path: Path) -> None:
+    with opened(shop, tmp_path / "s.sqlite") as session:
+        async with driven(session) as drive:
+            await drive.until(lambda: isinstance(drive.app.screen, ThreadsScreen))
+            for screen, opens in ((ThreadsScreen, "t"), (SearchScreen, "slash")):
+                if drive.app.screen is drive.main:
+                    await drive.press(opens)
+                await drive.until(lambda screen=screen: isinstance(drive.app.screen, screen))
+                await drive.press("question_mark")
+                await drive.until(lambda: isinstance(drive.app.screen, HelpScreen))
+                await drive.press("escape")
+                await drive.until(lambda screen=screen: isinstance(drive.app.screen, screen))
+                await drive.press("a", "question_mark")
+                assert drive.app.screen.query_one(Input).value == "a?"
+                await drive.press("tab", "question_mark")
+                await drive.until(lambda: isinstance(drive.app.screen, HelpScreen))
+                await drive.press("escape")
+                await drive.until(lambda screen=screen: isinstance(drive.app.screen, screen))
+                await drive.press("escape")
+                assert isinstance(drive.app.screen, screen) and not drive.app.screen.query_one(Input).value
+                await drive.press("escape")
+                await drive.until(lambda: drive.app.screen is drive.main)
+            await drive.shows("No thread is open.")
+
+
+async def test_a_choice_of_the_palette_is_seen_not_done_behind_a_dialog(shop: Path, tmp_path: Path) -> None:
+    with opened(shop, tmp_path / "s.sqlite") as session:
+        async with driven(session, session.resolve("head", "done")) as drive:
+            await drive.loaded()
+            await drive.press("t")
+            await drive.until(lambda: isinstance(drive.app.screen, ThreadsScreen))
+            await drive.press("ctrl+p")
+            await drive.until(lambda: isinstance(drive.app.screen, CommandPalette))
+            await drive.type("every value at")
+            await drive.shows("Every value at this checkpoint")
+            await drive.press("enter")
+            await drive.until(lambda: drive.app.screen is drive.main and drive.main.tab == "state")
+            await drive.press("f")
+            await drive.until(lambda: isinstance(drive.app.screen, ForkScreen))
+            await drive.press("ctrl+p")
+            await drive.until(lambda: isinstance(drive.app.screen, CommandPalette))
+            await drive.shows("Show all keys")
+            assert "Move to the next" not in drive.text() and "Run your graph" not in drive.text()
 
 
 async def test_every_action_of_the_table_is_bound_and_answered(shop: Path, tmp_path: Path) -> None:

@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING
 
 from textual import on, work
 from textual.app import ComposeResult
-from textual.binding import Binding, BindingType
 from textual.containers import Vertical
 from textual.content import Content
-from textual.screen import ModalScreen
 from textual.timer import Timer
 from textual.widgets import Input
 from textual.worker import get_current_worker
@@ -22,6 +20,7 @@ from studio.tui import draw
 from studio.tui.keys import KeyLine
 from studio.tui.messages import Failed, HitsFound
 from studio.tui.rows import RowView
+from studio.tui.screens.filtered import Field, Filtered
 
 if TYPE_CHECKING:
     from studio.session import Session
@@ -72,15 +71,10 @@ def marked(excerpt: str, text: str) -> Content:
     return content
 
 
-class SearchScreen(ModalScreen[Hit | None]):
+class SearchScreen(Filtered[Hit]):
     """Type, look, go; dismisses with the chosen hit."""
 
     app: StudioApp
-    BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("escape", "leave", "Back", show=False),
-        Binding("down", "list_move(1)", "Next", show=False),
-        Binding("up", "list_move(-1)", "Previous", show=False),
-    ]
     CSS = """
     SearchScreen > Vertical { width: 100%; max-width: 120; height: 100%; max-height: 40; margin: 1 2; padding: 0; }
     SearchScreen.narrow > Vertical { margin: 0; }
@@ -98,9 +92,9 @@ class SearchScreen(ModalScreen[Hit | None]):
 
     def compose(self) -> ComposeResult:
         with Vertical(classes="dialog"):
-            yield Input(placeholder="A text in any value: a name, an amount, a tool call …", id="search-text", classes="flat")
+            yield Field(placeholder="A text in any value: a name, an amount, a tool call …", id="search-text", classes="flat")
             yield HitList(id="hits")
-            yield KeyLine([("↑↓", "move"), ("enter", "show the value"), ("esc", "back")], id="search-keys")
+            yield KeyLine([("↑↓", "move"), ("enter", "show the value"), ("?", "keys"), ("esc", "back")], id="search-keys")
 
     def on_mount(self) -> None:
         self.query_one(Vertical).border_title = Content("Search every state")
@@ -166,9 +160,3 @@ class SearchScreen(ModalScreen[Hit | None]):
             self.dismiss(view.hits[view.cursor])
         elif self.query_one("#search-text", Input).value.strip():
             self.look(self.query_one("#search-text", Input).value)
-
-    def action_list_move(self, by: int) -> None:
-        self.query_one("#hits", HitList).action_move(by)
-
-    def action_leave(self) -> None:
-        self.dismiss(None)

@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING
 
 from textual import on, work
 from textual.app import ComposeResult
-from textual.binding import Binding, BindingType
 from textual.containers import Vertical
 from textual.content import Content
-from textual.screen import ModalScreen
 from textual.widgets import Input
 from textual.worker import get_current_worker
 
@@ -21,6 +19,7 @@ from studio.tui import draw
 from studio.tui.keys import KeyLine
 from studio.tui.messages import Failed, ThreadsLoaded
 from studio.tui.rows import RowView
+from studio.tui.screens.filtered import Field, Filtered
 
 if TYPE_CHECKING:
     from studio.session import Session
@@ -102,18 +101,10 @@ def haystack(thread: Thread) -> str:
     ).lower()
 
 
-class ThreadsScreen(ModalScreen[str | None]):
+class ThreadsScreen(Filtered[str]):
     """Choose a thread; dismisses with its id."""
 
     app: StudioApp
-    BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("escape", "leave", "Back", show=False),
-        Binding("down", "list_move(1)", "Next", show=False),
-        Binding("up", "list_move(-1)", "Previous", show=False),
-        Binding("pagedown", "list_page(1)", "Page down", show=False),
-        Binding("pageup", "list_page(-1)", "Page up", show=False),
-        Binding("slash", "focus_filter", "Filter", show=False),
-    ]
     CSS = """
     ThreadsScreen > Vertical { width: 100%; max-width: 130; height: 100%; max-height: 44; margin: 1 2; padding: 0; }
     ThreadsScreen.narrow > Vertical { margin: 0; }
@@ -130,9 +121,11 @@ class ThreadsScreen(ModalScreen[str | None]):
 
     def compose(self) -> ComposeResult:
         with Vertical(classes="dialog"):
-            yield Input(placeholder="Filter by id, first or last words, user, status …", id="filter", classes="flat")
+            yield Field(placeholder="Filter by id, first or last words, user, status …", id="filter", classes="flat")
             yield ThreadList(id="threads")
-            yield KeyLine([("↑↓", "move"), ("enter", "open"), ("type", "to filter"), ("esc", "back")], id="thread-keys")
+            yield KeyLine(
+                [("↑↓", "move"), ("enter", "open"), ("type", "to filter"), ("?", "keys"), ("esc", "back")], id="thread-keys"
+            )
 
     def on_mount(self) -> None:
         self.query_one(Vertical).border_title = Content("Threads")
@@ -189,19 +182,3 @@ class ThreadsScreen(ModalScreen[str | None]):
         view = self.query_one("#threads", ThreadList)
         if view.threads:
             self.dismiss(view.threads[view.cursor].thread_id)
-
-    def action_list_move(self, by: int) -> None:
-        self.query_one("#threads", ThreadList).action_move(by)
-
-    def action_list_page(self, by: int) -> None:
-        self.query_one("#threads", ThreadList).action_page(by)
-
-    def action_focus_filter(self) -> None:
-        self.query_one("#filter").focus()
-
-    def action_leave(self) -> None:
-        box = self.query_one("#filter", Input)
-        if box.value:
-            box.value = ""
-        else:
-            self.dismiss(None)
