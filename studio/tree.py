@@ -59,6 +59,12 @@ class CheckpointTree(Growth):
             return tuple(sorted({key[0] for key in self._nodes}))
 
     @property
+    def inner_count(self) -> int:
+        """Checkpoints of subgraphs."""
+        with self.lock:
+            return sum(1 for key in self._nodes if key[0])
+
+    @property
     def problems(self) -> list[Problem]:
         """Loops and orphans, each with its place; gone through once for each state of the tree."""
         with self.lock:

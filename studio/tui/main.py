@@ -182,7 +182,7 @@ class MainScreen(Copying, Moving, Futures, Opening):
         if title.plain != self._said_title:
             self._said_title = title.plain
             centre.border_title = title
-        self.query_one("#keys", KeyLine).say(f"{self.timeline.cursor + 1:,} of {self.timeline.row_count:,}")
+        self.say_row()
 
     # ------------------------------------------------------------------ the panes
 

@@ -48,6 +48,8 @@ class TreeCounted(Message):
 
     tree: CheckpointTree
     branches: int
+    inner: int
+    """Checkpoints of subgraphs."""
     problems: int
 
 

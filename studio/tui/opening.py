@@ -14,7 +14,6 @@ from studio.model import Address
 from studio.render import labels
 from studio.tui import draw, keys
 from studio.tui.header import HeaderLine
-from studio.tui.keys import KeyLine
 from studio.tui.lines import Line, LineView
 from studio.tui.messages import Failed, StoreChanged, TreeCounted, TreeGrown, TreeLoaded
 from studio.tui.place import Place
@@ -38,7 +37,7 @@ class Opening(Place):
         self._at = at
         self._spoken_run = ""
         self._count_timer: Timer | None = None
-        self._branches = 0
+        self._branches = self._inner = 0
 
     # ------------------------------------------------------------------ jumps
 
@@ -105,7 +104,7 @@ class Opening(Place):
             self.base = None
             self.timeline.set_base(None)
             self.point = None
-            self._branches = 0
+            self._branches = self._inner = 0
             self.timeline.border_subtitle = Content("")
             self.timeline.show_tree(event.tree, event.at)
         self.query_one("#header", HeaderLine).say(thread=event.thread_id)
@@ -150,8 +149,9 @@ class Opening(Place):
 
     def _say_rows(self, tree: CheckpointTree) -> None:
         many = f" · {labels.plural(self._branches, 'branch')}" if self._branches > 1 and len(tree) < FEW else ""
-        self.timeline.border_title = Content.assemble(("Timeline", "bold"), (f" {len(tree):,}{many}", "$faint"))
-        self.query_one("#keys", KeyLine).say(f"{self.timeline.cursor + 1:,} of {self.timeline.row_count:,}")
+        inner = f" · {self._inner:,} in subgraphs" if self._inner and len(tree) < FEW else ""
+        self.timeline.border_title = Content.assemble(("Timeline", "bold"), (f" {len(tree):,}{many}{inner}", "$faint"))
+        self.say_row()
 
     def _count_soon(self, tree: CheckpointTree) -> None:
         if self._count_timer is None:
@@ -165,12 +165,13 @@ class Opening(Place):
     @work(thread=True, exclusive=True, group="count")
     def count(self, tree: CheckpointTree) -> None:
         """Branches and problems; a count that is overtaken by growth is told all the same, so that there always is one."""
-        self.post_message(TreeCounted(tree, tree.branch_count, len(tree.problems) + len(self.session.problems())))
+        problems = len(tree.problems) + len(self.session.problems())
+        self.post_message(TreeCounted(tree, tree.branch_count, tree.inner_count, problems))
 
     def on_tree_counted(self, event: TreeCounted) -> None:
         if event.tree is not self.checkpoints:
             return
-        self._branches = event.branches
+        self._branches, self._inner = event.branches, event.inner
         self._say_rows(event.tree)
         told = f"! {labels.plural(event.problems, 'problem')} · 5 tells" if event.problems else ""
         self.timeline.border_subtitle = Content.styled(told, "$wait")

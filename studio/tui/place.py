@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from textual.screen import Screen
 
 from studio.model import Address, Row
+from studio.tui.keys import KeyLine
 from studio.tui.lines import LineView
 from studio.tui.panes.state import StatePane
 from studio.tui.point import Point
@@ -72,6 +73,10 @@ class Place(Screen[None]):
     def action_do(self, action_id: str) -> None:
         """Run an action of the table by its id."""
         raise NotImplementedError
+
+    def say_row(self) -> None:
+        """Tell on which of the rows the cursor is."""
+        self.query_one("#keys", KeyLine).say(f"row {self.timeline.cursor + 1:,} of {self.timeline.row_count:,}")
 
     def say_none_is_open(self) -> None:
         """Say how to go on where no thread was chosen."""

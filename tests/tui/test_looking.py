@@ -202,6 +202,13 @@ async def test_a_hit_in_a_long_list_is_selected_where_it_stands(tmp_path: Path) 
             assert listed == ["… 400 earlier", *map(str, range(400, 800)), "… 100 more"]
 
 
+async def test_the_timeline_says_how_many_of_its_rows_are_of_subgraphs(tmp_path: Path) -> None:
+    with opened(SAMPLES / "support_agent.sqlite", tmp_path / "s.sqlite") as session:
+        async with driven(session, session.resolve("5", "refund-4711")) as drive:
+            await drive.shows("Timeline 14 · 4 in subgraphs")
+            await drive.shows("row 6 of 14")
+
+
 async def test_help_lists_every_action_of_the_table(shop: Path, tmp_path: Path) -> None:
     with opened(shop, tmp_path / "s.sqlite") as session:
         async with driven(session, session.resolve("head", "done")) as drive:

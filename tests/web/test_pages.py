@@ -124,6 +124,14 @@ def test_search_marks_the_text_and_leads_to_it(page: TestClient) -> None:
     assert "No match for “nowhere-at-all”" in soup(page, "/f/support_agent.sqlite/search?q=nowhere-at-all").text
 
 
+def test_head_and_foot_say_what_they_count(page: TestClient) -> None:
+    html = soup(page, REFUND + "&at=5")
+    assert words(html.select_one(".pane-head .dim")) == "14 checkpoints · 4 of them in 1 subgraph"
+    assert words(html.select_one(".scrub-text")) == "6 of 10 on this branch"
+    inner = soup(page, html.select('a.row[aria-level="2"]')[1]["href"])
+    assert words(inner.select_one(".scrub-text")) == "2 of 4 in this subgraph"
+
+
 def test_the_start_page_lists_every_file(shop: Path, support: Path) -> None:
     with client_of(shop, support) as client:
         html = soup(client, "/")

@@ -195,7 +195,8 @@ def foot(place: Place, tree: CheckpointTree) -> Foot:
         return Foot(step, of, f"row {step:,} of {of:,}")
     step = (depth(tree, address) or 0) + 1
     of = step + sum(1 for _ in downward(tree, address))
-    return Foot(step, of, f"{step} of {of}")
+    where = "in this subgraph" if address.checkpoint_ns else "on this branch"
+    return Foot(step, of, f"{step} of {of} {where}")
 
 
 def at_step(tree: CheckpointTree, address: Address, step: int) -> Address:

@@ -131,7 +131,7 @@ def _summary(tree: CheckpointTree) -> str:
         parts.append(labels.plural(branches, "branch"))
     inner = sum(1 for name in tree.namespaces if name)
     if inner:
-        parts.append(labels.plural(inner, "subgraph"))
+        parts.append(f"{tree.inner_count:,} of them in {labels.plural(inner, 'subgraph')}")
     return " · ".join(parts)
 
 
