@@ -119,7 +119,7 @@ export function jump(last) {
 }
 
 /** Bring a value that the address names into view. */
-function showSelected() {
+export function showSelected() {
   if (!paramsOf(cursor()?.dataset.url).get("path")) return;
   byId("centre")?.querySelector(".selected")?.scrollIntoView({ block: "nearest" });
 }

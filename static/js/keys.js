@@ -1,6 +1,6 @@
 // One listener for all keys. Which key means what stands in the help dialog, which the server prints from its table of actions.
 
-import { jump, move } from "./cursor.js";
+import { jump, move, showSelected } from "./cursor.js";
 
 const table = new Map();
 for (const entry of document.querySelectorAll("[data-keys]")) {
@@ -12,8 +12,14 @@ function visible(element) {
   return element.getClientRects().length > 0 || element.matches("a[hidden], span[hidden] a");
 }
 
+/** In a narrow window a column that has no place of its own is opened; what it explains stays in sight. */
+export function openSide(name) {
+  document.body.dataset.drawer = name;
+  showSelected();
+}
+
 function reveal(element) {
-  if (element.closest("#side")) document.body.dataset.drawer = "side";
+  if (element.closest("#side")) openSide("side");
   element.closest("details")?.setAttribute("open", "");
 }
 

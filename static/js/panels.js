@@ -1,7 +1,7 @@
 // Dialogs, the two drawers of narrow windows, notices, the scrubber, and the log that stays at its end.
 
 import { go } from "./cursor.js";
-import { openDialog } from "./keys.js";
+import { openDialog, openSide } from "./keys.js";
 
 const drawer = document.getElementById("drawer");
 
@@ -12,8 +12,8 @@ document.addEventListener("click", (event) => {
   if (side) {
     const open = document.body.dataset.drawer === side.dataset.drawer;
     if (open) delete document.body.dataset.drawer;
-    else document.body.dataset.drawer = side.dataset.drawer;
-  } else if (document.body.dataset.drawer && event.target.closest("#centre")) {
+    else openSide(side.dataset.drawer);
+  } else if (document.body.dataset.drawer === "timeline" && event.target.closest("#centre")) {
     delete document.body.dataset.drawer;
   }
   event.target.closest?.("[data-dismiss]")?.closest(".notice-box")?.remove();
@@ -30,7 +30,7 @@ document.addEventListener("htmx:after:swap", (event) => {
   if (target === drawer) openDialog(drawer);
   if (target === drawer) drawer.querySelector("[autofocus]")?.focus();
   if (target === drawer) takeOver(drawer.querySelector("#search-again"));
-  if (target?.id === "stage" && document.getElementById("run")) document.body.dataset.drawer = "side";
+  if (target?.id === "stage" && document.getElementById("run")) openSide("side");
   const log = document.querySelector("#run .log");
   if (log && target?.closest?.("#run, #stage")) log.scrollTop = log.scrollHeight;
 });

@@ -408,6 +408,46 @@ def test_channels_without_room_are_counted(browser: Any, support: Path, tmp_path
                 assert seen.page.evaluate(hidden) == 0, width
 
 
+def test_what_the_side_column_explains_stays_in_sight_in_every_window(browser: Any, support: Path, tmp_path: Path) -> None:
+    with served(support, tmp_path, REFUND + "&path=/messages/3") as url:
+        for width in (400, 600, 800, 1000, 1180):
+            with visit(browser, url, viewport={"width": width, "height": 800}) as seen:
+                page = seen.page
+                page.keyboard.press("b")
+                page.wait_for_selector(".why h2", state="visible")
+                side, value = page.locator("#side").bounding_box(), page.locator("#centre .selected").bounding_box()
+                apart = value["x"] + value["width"] <= side["x"] + 1 or value["y"] + 24 < side["y"]
+                assert apart and value["y"] > 48, (width, side, value)
+                page.click("#centre a.path >> nth=0")
+                page.wait_for_selector(".why-path:text-is('/refund')", state="visible")
+                page.keyboard.press("Escape")
+                page.wait_for_selector("#side", state="hidden")
+                assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
+
+
+def test_names_of_channels_are_counted_rather_than_cut_to_a_letter(browser: Any, support: Path, tmp_path: Path) -> None:
+    with served(support, tmp_path, REFUND) as url:
+        for width in (800, 1000, 1180, 1440):
+            with visit(browser, url, viewport={"width": width, "height": 800}) as seen:
+                narrow = "[...document.querySelectorAll('.chip:not(.more)')].map((chip) => chip.getBoundingClientRect().width)"
+                assert [room for room in seen.page.evaluate(narrow) if 0 < room < 36] == [], width
+                over = "[...document.querySelectorAll('.row')].filter((row) => row.querySelector('.row-title')"
+                over += ".getBoundingClientRect().right > row.querySelector('.chips').getBoundingClientRect().left + 1).length"
+                assert seen.page.evaluate(over) == 0, width
+
+
+def test_the_switch_of_colours_is_at_the_right_in_every_window(browser: Any, support: Path, tmp_path: Path) -> None:
+    (support.parent / "second.sqlite").write_bytes(support.read_bytes())
+    with served(support.parent, tmp_path) as url:
+        for width in (400, 600, 1000):
+            with visit(browser, url, viewport={"width": width, "height": 800}) as seen:
+                for path in ("/", "/f/second.sqlite/threads", "/f/second.sqlite/search?q=chair"):
+                    seen.goto(path)
+                    box = seen.page.locator(".theme-form button").bounding_box()
+                    assert box["x"] + box["width"] > width - 30, (path, width)
+                    assert seen.page.evaluate("document.documentElement.scrollWidth <= innerWidth")
+
+
 def test_search_begins_while_one_types_and_names_the_other_threads(at_refund: Visit) -> None:
     page = at_refund.page
     page.keyboard.press("/")
