@@ -161,7 +161,8 @@ class Operation:
             described = running.inspect(graph, self.request, schema, self.gate.allowed, is_async)
             return {"status": "done", "result": {**known, **described}}
         operation = {"run": running.run, "update_state": running.update_state}[self.request["op"]]
-        async with running.opened_saver(self.request["database"], self.gate, is_async) as saver:
+        encrypted = bool(self.request.get("encrypted"))
+        async with running.opened_saver(self.request["database"], self.gate, is_async, encrypted) as saver:
             self.driver = running.Driver(graph, saver, is_async, self.request)
             return typing.cast("dict[str, Any]", await operation(self.driver, self.events))
 

@@ -84,6 +84,17 @@ def serializer(gate: Any) -> Any:
     return types.guarded(JsonPlusSerializer, gate)
 
 
+def encrypting(serde: Any) -> Any:
+    """LangGraph's own encryption around a serializer, with the key of LANGGRAPH_AES_KEY; it reads clear rows as well."""
+    try:
+        from langgraph.checkpoint.serde.encrypted import EncryptedSerializer
+
+        return EncryptedSerializer.from_pycryptodome_aes(serde)
+    except ImportError as error:
+        reason = f"{sys.executable} cannot write encrypted rows ({error})"
+        raise Failure("saver", reason, hint=f"{sys.executable} -m pip install pycryptodome") from error
+
+
 class Driver:
     """One graph on one database, by its sync or its async methods; the same coroutines serve both."""
 
@@ -430,9 +441,10 @@ def versions() -> dict[str, Any]:
 
 
 @contextlib.asynccontextmanager
-async def opened_saver(database: str, gate: Any, is_async: bool) -> AsyncIterator[Any]:
-    """LangGraph's own saver on a file, with the guarded serializer."""
-    cls, serde = saver_class(is_async), serializer(gate)
+async def opened_saver(database: str, gate: Any, is_async: bool, encrypted: bool = False) -> AsyncIterator[Any]:
+    """LangGraph's own saver on a file, with the guarded serializer; `encrypted`: what it stores is encrypted."""
+    cls, plain = saver_class(is_async), serializer(gate)
+    serde = encrypting(plain) if encrypted else plain
     connection: Any
     if is_async:
         import aiosqlite
@@ -443,7 +455,7 @@ async def opened_saver(database: str, gate: Any, is_async: bool) -> AsyncIterato
     try:
         saver = cls(connection, serde=serde)
         if hasattr(saver, "jsonplus_serde"):  # older releases read metadata with a serializer of its own
-            saver.jsonplus_serde = serde
+            saver.jsonplus_serde = plain
         yield saver
     finally:
         if is_async:

@@ -159,7 +159,7 @@ class Forest:
             if fork.thread_id == thread_id and (fork.checkpoint_ns, fork.checkpoint_id) in headers
         }
         hashes = {
-            address: hashlib.sha256(raw.blob).hexdigest()
+            address: hashlib.sha256(raw.stored_blob).hexdigest()
             for address in {origin for origin, _ in recorded.values()}
             if (raw := self._overlay.raw([address]).get(address)) is not None
         }

@@ -8,7 +8,7 @@ Stored values (`Value`) are the inert forms of `studio.value`. All times are ISO
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
@@ -61,6 +61,8 @@ class Checkpoint:
     created_at: str | None
     size_bytes: int
     origin: Origin = "base"
+    encrypted: bool = False
+    """The row is stored under a cipher; metadata and place are in clear all the same."""
 
     @property
     def thread_id(self) -> str:
@@ -76,6 +78,17 @@ class Checkpoint:
 
 
 @dataclass(frozen=True, slots=True)
+class Sealed:
+    """How a row that was decrypted for reading is stored."""
+
+    tag: str
+    """`msgpack+aes`, …"""
+    blob: bytes
+    close: Callable[[bytes], bytes]
+    """Encrypts other bytes in the same way."""
+
+
+@dataclass(frozen=True, slots=True)
 class RawCheckpoint:
     """One checkpoint row as stored: the input of the decoder and of the fork recipes."""
 
@@ -87,6 +100,13 @@ class RawCheckpoint:
     metadata: bytes
     """As stored: JSON text in every SQLite layout."""
     pending_sends: tuple[WriteRow, ...] = ()
+    sealed: Sealed | None = None
+    """Where the row was decrypted: then `tag` and `blob` are the plain ones."""
+
+    @property
+    def stored_blob(self) -> bytes:
+        """The bytes in the file."""
+        return self.sealed.blob if self.sealed is not None else self.blob
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,6 +125,8 @@ class WriteRow:
     value: bytes | None
     """None in a header read, where the value was not fetched."""
     origin: Origin = "base"
+    sealed: Sealed | None = None
+    """Where the value was decrypted: then `tag` and `value` are the plain ones."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,6 +15,7 @@ from studio.errors import OpenError
 from studio.model import Address, Checkpoint, Problem, RawCheckpoint, WriteRow
 from studio.stores.base import Capability, Store, ThreadKeys
 from studio.stores.outline import Outline, joined, of_headers, outline
+from studio.stores.sealed import Unsealer
 
 T = TypeVar("T")
 
@@ -35,10 +36,14 @@ class OverlaidKeys(ThreadKeys):
 
 
 class Overlay:
-    """A `Store` over a base and, once it exists, a scratch store. Closing it closes both."""
+    """A `Store` over a base and, once it exists, a scratch store. Closing it closes both.
 
-    def __init__(self, base: Store, scratch: Store | None = None) -> None:
+    With an `unsealer`, encrypted rows of both are handed out in clear, and know how they are stored.
+    """
+
+    def __init__(self, base: Store, scratch: Store | None = None, unsealer: Unsealer | None = None) -> None:
         self.base = base
+        self.unsealer = unsealer
         self.location = base.location
         self.kind = base.kind
         self.capabilities: frozenset[Capability] = base.capabilities
@@ -184,6 +189,8 @@ class Overlay:
         if scratch is not None and len(found) < len(wanted):
             for address, raw in scratch.raw(one for one in wanted if one not in found).items():
                 found[address] = _of_scratch(raw)
+        if self.unsealer is not None:
+            found = {address: self.unsealer.checkpoint(raw) for address, raw in found.items()}
         return found
 
     def writes(self, addresses: Iterable[Address]) -> dict[Address, tuple[WriteRow, ...]]:
@@ -194,12 +201,18 @@ class Overlay:
         for address, rows in forked.items():
             if (address.checkpoint_ns, address.checkpoint_id) not in self._keys_of_base(address.thread_id):
                 found[address] = tuple(replace(row, origin="scratch") for row in rows)
+        if self.unsealer is not None:
+            found = {address: tuple(map(self.unsealer.write, rows)) for address, rows in found.items()}
         return found
 
     # ---- streams
 
     def scan(self, thread_id: str | None = None) -> Iterator[RawCheckpoint]:
         """The rows of a thread stand together, the base's first."""
+        rows = self._scan(thread_id)
+        return rows if self.unsealer is None else map(self.unsealer.checkpoint, rows)
+
+    def _scan(self, thread_id: str | None) -> Iterator[RawCheckpoint]:
         scratch = self.scratch
         if scratch is None:
             yield from self.base.scan(thread_id)
@@ -224,6 +237,10 @@ class Overlay:
                 yield _of_scratch(raw)
 
     def scan_writes(self, thread_id: str, channels: Sequence[str]) -> Iterator[WriteRow]:
+        rows = self._scan_writes(thread_id, channels)
+        return rows if self.unsealer is None else map(self.unsealer.write, rows)
+
+    def _scan_writes(self, thread_id: str, channels: Sequence[str]) -> Iterator[WriteRow]:
         yield from self.base.scan_writes(thread_id, channels)
         scratch = self.scratch
         base: Keys | None = None
@@ -242,7 +259,8 @@ class Overlay:
         scratch = self.scratch
         own = scratch.problems() if scratch is not None else []
         # rows that a run left in the scratch file under a copy of a base checkpoint wait for nothing
-        return [*self.base.problems(), *(problem for problem in own if problem.kind not in WAITING_KINDS)]
+        waiting = [problem for problem in own if problem.kind not in WAITING_KINDS]
+        return [*self.base.problems(), *waiting, *(self.unsealer.problems() if self.unsealer is not None else ())]
 
     def close(self) -> None:
         self.set_scratch(None)

@@ -46,7 +46,15 @@ class Child:
     `cancel()` may come from any thread. Raises RunError when the interpreter cannot be started.
     """
 
-    def __init__(self, graph: GraphFound, request: Mapping[str, Any], *, timeout: float | None = None) -> None:
+    def __init__(
+        self,
+        graph: GraphFound,
+        request: Mapping[str, Any],
+        *,
+        timeout: float | None = None,
+        environment: Mapping[str, str] | None = None,
+    ) -> None:
+        """`environment` is added to the studio's own: what the request must not carry."""
         self.interpreter = graph.interpreter
         self._timeout = timeout
         self._cancelled = threading.Event()
@@ -64,11 +72,11 @@ class Child:
             raise RunError(
                 "an integer of more than 4,300 digits cannot be given to a graph", "Give it as a text.", "too-large"
             ) from error
-        environment = {**os.environ, "PYTHONIOENCODING": "utf-8:backslashreplace"}
+        variables = {**os.environ, "PYTHONIOENCODING": "utf-8:backslashreplace", **(environment or {})}
         try:
             self._process = subprocess.Popen(
                 [graph.interpreter, "-u", str(CHILD)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
-                cwd=graph.project_dir, env=environment, start_new_session=True,
+                cwd=graph.project_dir, env=variables, start_new_session=True,
             )  # fmt: skip
         except OSError as error:
             message = f"cannot start {graph.interpreter}: {error.strerror}"
@@ -285,9 +293,11 @@ def _failed(kind: str, message: str, traceback: str = "") -> dict[str, Any]:
     return {"event": "end", "status": "failed", "interrupts": [], "error": error, "head": None}
 
 
-def call(graph: GraphFound, request: Mapping[str, Any], *, timeout: float = 120.0) -> dict[str, Any]:
+def call(
+    graph: GraphFound, request: Mapping[str, Any], *, timeout: float = 120.0, environment: Mapping[str, str] | None = None
+) -> dict[str, Any]:
     """Start a child, wait for its end and return its `result`. Raises RunError with the reason otherwise."""
-    end = Child(graph, request, timeout=timeout).run(lambda event: None)
+    end = Child(graph, request, timeout=timeout, environment=environment).run(lambda event: None)
     if end["status"] == "done":
         return dict(end.get("result") or {})
     raise failure(end.get("error") or {}, graph)

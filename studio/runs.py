@@ -22,6 +22,7 @@ from studio.render import secrets
 from studio.runner import Child, failure
 from studio.running import updates
 from studio.running.audited import Audited, begin_audit
+from studio.running.encrypted import key_environment
 from studio.running.graphs import find_graph
 from studio.running.plans import Inspector, Planned, check_trust, make_plan
 from studio.running.updates import encoded
@@ -167,7 +168,9 @@ class Runs:
         run = Run(request, planned.plan, fork)
         start = fork.root if fork is not None else run_address(self._session, request.address)
         run.head = start
-        child = Child(planned.graph, self._child_request(planned, request, start))
+        environment = key_environment(self._session, request.address)
+        document = {**self._child_request(planned, request, start), "encrypted": bool(environment)}
+        child = Child(planned.graph, document, environment=environment)
         run._attach(child)
         with self._lock:
             self._runs.append(run)

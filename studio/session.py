@@ -39,6 +39,7 @@ from studio.overlay import Overlay
 from studio.overview import threads as list_threads
 from studio.stores import open_store
 from studio.stores.base import Store
+from studio.stores.sealed import AesKey, Unsealer
 from studio.tree import CheckpointTree
 
 if TYPE_CHECKING:
@@ -56,7 +57,13 @@ class Session:
     """One opened location. Thread-safe; every call is short but for `run`, which returns at once."""
 
     def __init__(
-        self, store: Store, scratch: str | None = None, *, show_secrets: bool = False, graph: GraphSpec | None = None
+        self,
+        store: Store,
+        scratch: str | None = None,
+        *,
+        show_secrets: bool = False,
+        graph: GraphSpec | None = None,
+        aes_key: AesKey | None = None,
     ) -> None:
         self.store = store
         self.location = store.location
@@ -64,7 +71,9 @@ class Session:
         self.show_secrets = show_secrets
         self.graph = graph or GraphSpec()
         """What `--graph` and `--python` said when the location was opened; a request's own spec wins."""
-        self.overlay = Overlay(store)
+        self.aes_key = aes_key
+        """Opens encrypted rows for reading, and closes what forks and runs of them store."""
+        self.overlay = Overlay(store, unsealer=Unsealer(aes_key, store.location) if aes_key is not None else None)
         self.explainer = Explainer(self.overlay)
         self.forest = Forest(self.overlay, self.explainer, self.state, self._read_origins)
         self._given_scratch = scratch
@@ -83,10 +92,16 @@ class Session:
 
     @classmethod
     def open(
-        cls, location: str, *, scratch: str | None = None, show_secrets: bool = False, graph: GraphSpec | None = None
+        cls,
+        location: str,
+        *,
+        scratch: str | None = None,
+        show_secrets: bool = False,
+        graph: GraphSpec | None = None,
+        aes_key: AesKey | None = None,
     ) -> Session:
         """Open a location for reading. Raises OpenError when it is missing, not readable, or holds no checkpoints' tables."""
-        return cls(open_store(location), scratch, show_secrets=show_secrets, graph=graph)
+        return cls(open_store(location), scratch, show_secrets=show_secrets, graph=graph, aes_key=aes_key)
 
     @property
     def scratch_path(self) -> str:

@@ -13,12 +13,13 @@ import contextlib
 from typing import Any
 
 from studio.codec import jsontext, msgpack_slow
-from studio.codec.inert import MISSING, MapValue, Missing, Opaque, Stored, StoredDict, with_stored_form
+from studio.codec.inert import KEY_HINT, MISSING, MapValue, Missing, Opaque, Stored, StoredDict, with_stored_form
 from studio.codec.objects import Tagged, dump_json, pack, unpack
 from studio.codec.same import equal, sort_key
 from studio.errors import PatchError
 
 __all__ = [
+    "KEY_HINT",
     "MISSING",
     "MapValue",
     "Missing",

@@ -323,7 +323,17 @@ def ran(project: Path) -> list[str]:
     return lines
 
 
-def record(project: Path, database: Path, name: str, thread: str, given: Any, *, resume: Any = None, **configurable: Any) -> None:
+def record(
+    project: Path,
+    database: Path,
+    name: str,
+    thread: str,
+    given: Any,
+    *,
+    resume: Any = None,
+    serde: Any = None,
+    **configurable: Any,
+) -> None:
     """Run a graph of the project here, with its real saver, as the user's own program would."""
     spec_ = importlib.util.spec_from_file_location("graphs", project / "graphs.py")
     assert spec_ is not None and spec_.loader is not None
@@ -334,6 +344,7 @@ def record(project: Path, database: Path, name: str, thread: str, given: Any, *,
     try:
         spec_.loader.exec_module(module)
         with saver_at(database) as saver:
+            saver.serde = serde or saver.serde
             found = getattr(module, name)
             graph = found.compile(checkpointer=saver) if isinstance(found, StateGraph) else found
             graph.checkpointer = saver

@@ -51,7 +51,7 @@ def parse(argv: list[str]) -> argparse.Namespace | int:
     return options
 
 
-_PATHS = ("location", "file", "graph", "python", "scratch", "patch")
+_PATHS = ("location", "file", "graph", "python", "scratch", "patch", "aes_key_env")
 """Names of files may be any bytes."""
 _STORED = ("thread", "ns", "ref", "ref2", "around", "at")
 """Names of what a file holds, which need not be UTF-8: such a byte is read as half of a surrogate pair, U+DC80 to U+DCFF."""
@@ -117,6 +117,9 @@ _ALWAYS = {
 def _location(parser: Any, ref: bool = False, thread: bool = True, ns: bool = True) -> None:
     parser.add_argument("location", metavar="LOCATION", help="a checkpoint database, or a folder of them")
     parser.add_argument("--file", metavar="NAME", help="one file of a folder")
+    parser.add_argument(
+        "--aes-key-env", metavar="NAME", help="read encrypted rows with the key that this environment variable holds"
+    )
     if ref:
         parser.add_argument("ref", metavar="REF", help=_REF)
     if thread:

@@ -36,7 +36,14 @@ def open_session(path: str, options: Namespace, out: Out) -> Session:
     from studio.session import Session
 
     spec = GraphSpec(getattr(options, "graph", None), getattr(options, "python", None))
-    return Session.open(path, scratch=getattr(options, "scratch", None), show_secrets=out.show_secrets, graph=spec)
+    name = getattr(options, "aes_key_env", None)
+    key = None
+    if name is not None:
+        from studio.stores.sealed import AesKey
+
+        key = AesKey.from_environment(name)
+    scratch = getattr(options, "scratch", None)
+    return Session.open(path, scratch=scratch, show_secrets=out.show_secrets, graph=spec, aes_key=key)
 
 
 def json_argument(text: str, option: str) -> Any:

@@ -68,6 +68,7 @@ class Documents:
             "created_at": checkpoint.created_at,
             "size_bytes": checkpoint.size_bytes,
             "origin": checkpoint.origin,
+            "encrypted": checkpoint.encrypted,
         }
 
     def problems(self, problems: Iterable[Problem]) -> list[Doc]:

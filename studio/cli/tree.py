@@ -117,6 +117,8 @@ def _line(row: Row, above: Row | None, width: int, number: int, label: int, out:
         marks.append("next " + line(", ".join(node or "?" for node in row.next), 60))
     if row.is_leaf and row.status not in ("ran", None):
         marks.append(out.paint(labels.status_word(row.status), COLOURS.get(row.status, "dim")))
+    if row.checkpoint.encrypted:
+        marks.append(out.paint("encrypted", "dim"))
     if row.is_head:
         marks.append(out.paint("HEAD", "bold"))
     cells = [

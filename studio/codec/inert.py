@@ -7,6 +7,8 @@ import pickletools
 from typing import Any, Final
 
 MAX_PICKLE_OPS = 200_000
+KEY_HINT = "encrypted (AES): start with --aes-key-env NAME"
+"""What stands in the place of a value that nobody can read without a key."""
 
 
 class Missing:

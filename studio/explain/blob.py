@@ -9,9 +9,11 @@ from typing import Any
 from studio.explain.channels import NOT_NODES, TASKS, is_internal, members, spelled_target
 from studio.model import Address, Problem, RawCheckpoint, Value
 from studio.stores.headers import is_step
-from studio.value import Opaque, Tagged, decode, decode_metadata
+from studio.stores.sealed import SUFFIX, is_sealed
+from studio.value import KEY_HINT, Opaque, Tagged, decode, decode_metadata
 
 NEWEST_FORMAT = 4
+_NAMES_TOLD = 8
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,8 +82,7 @@ def read_blob(raw: RawCheckpoint) -> Blob:
     metadata = decode_metadata(raw.metadata)
     doc = decode(raw.tag, raw.blob)
     if not isinstance(doc, Mapping):
-        reason = doc.reason if isinstance(doc, Opaque) else "not a checkpoint"
-        problems.append(Problem("undecodable", where, f"the state cannot be read: {reason}"))
+        problems.append(unreadable(doc, raw.tag, where))
         return Blob(raw, False, None, {}, {}, {}, (), metadata, tuple(problems))
     fmt = doc.get("v")
     if not isinstance(fmt, int) or isinstance(fmt, bool):
@@ -94,6 +95,23 @@ def read_blob(raw: RawCheckpoint) -> Blob:
     seen = {node: text_map(channels) for node, channels in text_map(doc.get("versions_seen")).items()}
     versions, sends = text_map(doc.get("channel_versions")), pending(doc, values, raw)
     return Blob(raw, True, fmt, values, versions, seen, sends, metadata, tuple(problems))
+
+
+def unreadable(doc: Value, tag: str | None, where: str) -> Problem:
+    """Why a row shows no state."""
+    if is_sealed(tag):
+        how = KEY_HINT if (tag or "").endswith(SUFFIX) else f"encrypted in a way that is not known here ({tag})"
+        return Problem("encrypted", where, f"the state is {how}")
+    if isinstance(doc, Opaque) and doc.names:
+        return Problem("undecodable", where, f"the state cannot be read: a pickle, which would import {named(doc.names)}")
+    reason = doc.reason if isinstance(doc, Opaque) else "not a checkpoint"
+    return Problem("undecodable", where, f"the state cannot be read: {reason}")
+
+
+def named(names: Sequence[str]) -> str:
+    """Names in a sentence, the first of them."""
+    more = len(names) - _NAMES_TOLD
+    return ", ".join(names[:_NAMES_TOLD]) + (f" and {more} more" if more > 0 else "")
 
 
 def text_map(value: Value) -> dict[str, Any]:

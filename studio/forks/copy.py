@@ -20,6 +20,8 @@ from studio.model import Address, RawCheckpoint, Value
 NEWEST_FORMAT = 4
 """Newest `checkpoint.v` whose meaning is known here."""
 
+_KEY_HINT = "Start with --aes-key-env NAME, the environment variable that holds the key."
+
 _NOT_CARRIED = ("langgraph_", "checkpoint_", "__")
 """Metadata that older releases stored about one run and one step, by the beginning of its key."""
 
@@ -76,6 +78,7 @@ class Draft:
             value.encode(self.origin.tag, record, self.origin.blob),
             self.origin.metadata_tag,
             jsontext.dumps(self.metadata).encode("utf-8", "surrogatepass"),
+            self.origin.sealed,
         )
 
 
@@ -84,7 +87,7 @@ def open_record(raw: RawCheckpoint) -> dict[str, Value]:
     where = f"checkpoint {raw.header.checkpoint_id}"
     tag = raw.tag or "json"
     if "+" in tag:
-        raise PatchError(f"{where} is encrypted ({tag}), so it cannot be forked without its key.", "", "encrypted")
+        raise PatchError(f"{where} is encrypted ({tag}), so it cannot be forked without its key.", _KEY_HINT, "encrypted")
     if tag == "pickle":
         raise PatchError(
             f"{where} is stored as a pickle, which the studio never loads, so it cannot be forked.",

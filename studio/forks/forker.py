@@ -336,7 +336,7 @@ class Forker:
         with write_transaction(self._scratch.path) as connection:
             built = self._insert(plan, beside, connection, self._scratch.path, check_origin=False)
             for made, level in zip(built.created, plan.levels, strict=True):
-                record_origin(connection, made, level.raw.header.address, _sha256(level.raw.blob))
+                record_origin(connection, made, level.raw.header.address, _sha256(level.raw.stored_blob))
         return built, self._scratch.path
 
     def _store_in_place(self, plan: Plan) -> tuple[Built, str, list[str]]:
@@ -349,7 +349,7 @@ class Forker:
             refuse_triggers(connection, path, _tables(connection, path).names)
             built = self._insert(plan, beside, connection, path, check_origin=True)
             for made, level in zip(built.created, plan.levels, strict=True):
-                notes.record_origin(made, level.raw.header.address, _sha256(level.raw.blob))
+                notes.record_origin(made, level.raw.header.address, _sha256(level.raw.stored_blob))
             entry = notes.audit_begin(path, plan.recipe, plan.request.address, built.created, len(built.carried))
         try:
             notes.audit_done(entry)
@@ -372,7 +372,7 @@ class Forker:
         if check_origin:
             for level in plan.levels:
                 stored = rows.stored_blob(connection, tables, level.raw.header.address)
-                if stored != level.raw.blob:
+                if stored != level.raw.stored_blob:
                     raise PatchError(
                         f"Checkpoint {level.raw.header.checkpoint_id} has changed since it was read. Nothing was stored.",
                         "Look at the thread again.",

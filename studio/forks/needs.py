@@ -67,8 +67,8 @@ def moved(raw: RawCheckpoint, thread_id: str, ns: str) -> NewRow:
     return NewRow(
         Address(thread_id, ns, raw.header.checkpoint_id),
         raw.header.parent_checkpoint_id,
-        raw.tag,
-        raw.blob,
+        raw.tag if raw.sealed is None else raw.sealed.tag,
+        raw.stored_blob,
         raw.metadata_tag,
         raw.metadata,
     )

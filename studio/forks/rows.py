@@ -12,7 +12,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from studio.errors import OpenError, PatchError
-from studio.model import Address, WriteRow
+from studio.model import Address, Sealed, WriteRow
 from studio.stores.layout import find_layout
 
 CHECKPOINTS = """CREATE TABLE checkpoints (
@@ -36,6 +36,13 @@ class NewRow:
     blob: bytes
     metadata_tag: str | None
     metadata: bytes
+    sealed: Sealed | None = None
+    """Where the row that this one was made from is encrypted: this one is stored the same way."""
+
+    @property
+    def stored(self) -> tuple[str | None, bytes]:
+        """Tag and bytes as they go into the file."""
+        return (self.tag, self.blob) if self.sealed is None else (self.sealed.tag, self.sealed.close(self.blob))
 
 
 @dataclass(frozen=True, slots=True)
@@ -154,24 +161,26 @@ def insert(
     """
     verb = "INSERT OR IGNORE" if carried else "INSERT"
     for row in rows:
+        tag, blob = row.stored
         values: dict[str, object] = {
             "thread_id": row.address.thread_id,
             "checkpoint_ns": row.address.checkpoint_ns,
             tables.id_column: row.address.checkpoint_id,
             tables.parent_column: row.parent,
-            "type": row.tag,
-            "checkpoint": row.blob,
+            "type": tag,
+            "checkpoint": blob,
             "metadata_type": row.metadata_tag,
             "metadata": row.metadata,
         }
         if row.address.checkpoint_ns and not tables.has_namespaces:
             raise PatchError("This file's layout has no namespaces, so a subgraph checkpoint cannot be stored in it.")
-        if row.tag not in (None, "json") and "type" not in tables.checkpoint_columns:
-            raise PatchError(f"This file's layout has no column for the value type {row.tag!r}.")
+        if tag not in (None, "json") and "type" not in tables.checkpoint_columns:
+            raise PatchError(f"This file's layout has no column for the value type {tag!r}.")
         _insert(connection, verb, tables.checkpoints, tables.checkpoint_columns, values)
     for write in writes:
         if tables.writes is None:
             raise PatchError("This file has no table of writes, which this fork needs.")
+        sealed = write.row.sealed
         values = {
             "thread_id": write.thread_id,
             "checkpoint_ns": write.row.checkpoint_ns,
@@ -180,8 +189,8 @@ def insert(
             "task_path": write.row.task_path or "",
             "idx": write.row.idx,
             "channel": write.row.channel,
-            "type": write.row.tag,
-            "value": write.row.value,
+            "type": write.row.tag if sealed is None else sealed.tag,
+            "value": write.row.value if sealed is None else sealed.blob,
         }
         _insert(connection, verb, tables.writes, tables.write_columns, values)
 

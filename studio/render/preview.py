@@ -8,7 +8,7 @@ from typing import Any
 from studio.model import Value
 from studio.render import secrets
 from studio.render.gate import line
-from studio.value import MapValue, Opaque, Tagged
+from studio.value import KEY_HINT, MapValue, Opaque, Tagged
 
 MASK = "••••••••"
 LONGEST_NUMBER = 4_000
@@ -17,6 +17,8 @@ DEEPEST = 3
 """Levels of a value that a summary opens; below them only sizes are told."""
 NO_NAME = object()
 """What an item of a list stands under; null can be the key of a map."""
+_NAMES = 4
+"""What a pickle would import, as far as a summary names it."""
 _NAMES_OF_ROLES = {
     "user": "human HumanMessage HumanMessageChunk user",
     "assistant": "ai AIMessage AIMessageChunk assistant",
@@ -139,7 +141,7 @@ def _summary(value: Value, room: int, depth: int, show_secrets: bool) -> str:
     if isinstance(value, (bytes, bytearray)):
         return f"{len(value):,} bytes"
     if isinstance(value, Opaque):
-        return f"⟨{value.reason}, {value.size:,} bytes⟩"
+        return _opaque(value)
     shown = message(value) if depth <= DEEPEST else None
     if shown:
         if shown.role == "remove":
@@ -155,6 +157,16 @@ def _summary(value: Value, room: int, depth: int, show_secrets: bool) -> str:
     if isinstance(value, MapValue):
         return _collection("{}", list(value.pairs[:12]), len(value.pairs), room, depth, show_secrets)
     return f"⟨{type(value).__name__}⟩"
+
+
+def _opaque(value: Opaque) -> str:
+    """What is known of bytes that stay closed: of a pickle, what loading it would import."""
+    if value.reason == "encrypted":
+        return f"⟨{KEY_HINT}; {value.size:,} bytes⟩"
+    names = [line(name, 80) for name in value.names[:_NAMES]]
+    more = [f"{len(value.names) - _NAMES} more"] if len(value.names) > _NAMES else []
+    would = f", would import {', '.join([*names, *more])}" if names else ""
+    return f"⟨{value.reason}, {value.size:,} bytes{would}⟩"
 
 
 def _is_secret(value: Value, room: int, depth: int) -> bool:

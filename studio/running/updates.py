@@ -22,7 +22,9 @@ from studio.errors import PatchError, RunError
 from studio.explain import Explainer
 from studio.forks.writing import check_writable
 from studio.model import Address, ForkPreview, ForkRequest, ForkResult, State, Tagged_JSON
+from studio.overlay import Overlay
 from studio.running.audited import begin_audit
+from studio.running.encrypted import key_environment
 from studio.running.graphs import GraphFound, find_graph
 from studio.running.plans import Inspector, check_trust, update_types
 from studio.running.ways import stored_config
@@ -50,7 +52,7 @@ def write(session: Session, inspector: Inspector, request: ForkRequest) -> ForkR
     at, created, unaudited = request.address, None, None
     try:
         at, created = _place(session, request, state)
-        made = runner.call(graph, _child_request(request, state, at, database, trusted))
+        made = _called(session, graph, request, state, at, database, trusted)
     finally:
         if audit is not None:
             unaudited = audit.done(at.thread_id, created.created if created is not None else ())
@@ -86,10 +88,10 @@ def preview(session: Session, inspector: Inspector, request: ForkRequest) -> For
         Forker(session.overlay, session.explainer, scratch).bring(request.address, writes=_is_leaf(session, request.address))
         try:
             trusted = _trusted(session, inspector, graph, request)
-            made = runner.call(graph, _child_request(request, state, request.address, scratch.path, trusted))
+            made = _called(session, graph, request, state, request.address, scratch.path, trusted)
         except (RunError, PatchError) as error:
             return ForkPreview((), None, (), " ".join(part for part in (error.message, error.hint) if part))
-        store = open_store(scratch.path)
+        store = Overlay(open_store(scratch.path), unsealer=session.overlay.unsealer)
         with contextlib.closing(store):
             after = Explainer(store).state(Address(request.address.thread_id, "", str(made["checkpoint_id"])))
     changes = tuple(diff(state.values, after.values))
@@ -122,6 +124,14 @@ def _place(session: Session, request: ForkRequest, state: State) -> tuple[Addres
         message = "This checkpoint is in the scratch file, not in your own."
         raise PatchError(message, "Update it without --in-place.", "not-in-base")
     return address, None
+
+
+def _called(
+    session: Session, graph: GraphFound, request: ForkRequest, state: State, at: Address, database: str, trusted: list[str]
+) -> dict[str, Any]:
+    environment = key_environment(session, request.address)
+    document = {**_child_request(request, state, at, database, trusted), "encrypted": bool(environment)}
+    return runner.call(graph, document, environment=environment)
 
 
 def _child_request(request: ForkRequest, state: State, at: Address, database: str, trusted: list[str]) -> dict[str, Any]:

@@ -285,8 +285,9 @@ def _asked(tasks: Iterable[tuple[str, int, Task]]) -> tuple[dict[str, Any], ...]
 
 
 def _row(row: WriteRow) -> dict[str, Any]:
-    value = base64.b64encode(row.value or b"").decode("ascii")
-    return {"idx": row.idx, "channel": row.channel, "tag": row.tag, "value": value, "task_path": row.task_path}
+    tag, blob = (row.tag, row.value or b"") if row.sealed is None else (row.sealed.tag, row.sealed.blob)  # as they are stored
+    value = base64.b64encode(blob).decode("ascii")
+    return {"idx": row.idx, "channel": row.channel, "tag": tag, "value": value, "task_path": row.task_path}
 
 
 # ---------------------------------------------------------------------- words

@@ -17,6 +17,8 @@ class Outline:
     size_bytes: int
     first_at: str | None
     last_at: str | None
+    encrypted: int = 0
+    """How many of the checkpoints are stored under a cipher."""
 
 
 def outline(store: Store, thread_id: str) -> Outline:
@@ -34,9 +36,16 @@ def of_headers(headers: Iterable[Checkpoint]) -> Outline:
         sum(header.size_bytes for header in kept),
         min(times, default=None),
         max(times, default=None),
+        sum(header.encrypted for header in kept),
     )
 
 
 def joined(one: Outline, other: Outline) -> Outline:
     times = [time for time in (one.first_at, one.last_at, other.first_at, other.last_at) if time is not None]
-    return Outline(one.links + other.links, one.size_bytes + other.size_bytes, min(times, default=None), max(times, default=None))
+    return Outline(
+        one.links + other.links,
+        one.size_bytes + other.size_bytes,
+        min(times, default=None),
+        max(times, default=None),
+        one.encrypted + other.encrypted,
+    )

@@ -79,13 +79,15 @@ class Queries:
     def _outline(self, thread_id: str) -> Outline | None:
         table = self._table
         size = f"{rows.SIZE} + ifnull(length({table.or_null('metadata')}), 0)"
-        found = list(self._in_thread(table, f"{table.ns}, {table.id}, {self._layout.parent}, {size}", thread_id))
+        columns = f"{table.ns}, {table.id}, {self._layout.parent}, {size}, instr({table.or_null('type')}, '+') > 0"
+        found = list(self._in_thread(table, columns, thread_id))
         links = [row[:3] for row in found]
         if not links or not all(type(ns) is str and type(identity) is str and is_uuid6(identity) for ns, identity, _ in links):
             return None
         ends = (min(links, key=_link_id), max(links, key=_link_id))
         times = [self._created_at(Address(thread_id, ns, identity)) for ns, identity, _ in ends]
-        return Outline(tuple(links), sum(row[3] or 0 for row in found), times[0], times[1])
+        sealed = sum(row[4] or 0 for row in found)
+        return Outline(tuple(links), sum(row[3] or 0 for row in found), times[0], times[1], sealed)
 
     def _created_at(self, address: Address) -> str | None:
         row = next(self._at(self._table, f"substr(checkpoint, 1, {HEAD_BYTES})", address), None)
@@ -343,7 +345,7 @@ class Queries:
         row = self._row(self._table, rows.raw_columns(self._layout), rowid)
         if row is None:
             header = self._header_row(rowid)
-            row = (*header, None, b"") if header is not None else None  # its state is lost, its place in the tree is not
+            row = (*header, b"") if header is not None else None  # its state is lost, its place in the tree is not
         return rows.raw(row) if row is not None else None
 
     def _header_row(self, rowid: int) -> rows.Row | None:

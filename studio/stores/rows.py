@@ -9,6 +9,7 @@ from typing import Any
 from studio.model import Address, Checkpoint, RawCheckpoint, WriteRow
 from studio.stores.headers import HEAD_BYTES, created_at, step_and_source
 from studio.stores.layout import Layout, Table
+from studio.stores.sealed import is_sealed
 
 Row = tuple[Any, ...]
 
@@ -18,16 +19,18 @@ SIZE = "CASE typeof(checkpoint) WHEN 'text' THEN length(CAST(checkpoint AS BLOB)
 
 def header_columns(layout: Layout) -> str:
     table = layout.checkpoints
-    return f"rowid, {table.keys}, {layout.parent}, substr(checkpoint, 1, {HEAD_BYTES}), {SIZE}, {table.or_null('metadata')}"
+    behind = f"{table.or_null('metadata')}, {table.or_null('type')}"
+    return f"rowid, {table.keys}, {layout.parent}, substr(checkpoint, 1, {HEAD_BYTES}), {SIZE}, {behind}"
 
 
 def header_columns_before_blob(layout: Layout) -> str:
     """The part of a header that can be read when the pages behind the row's first one are damaged."""
-    return f"rowid, {layout.checkpoints.keys}, {layout.parent}, x'', length(checkpoint), NULL"
+    table = layout.checkpoints
+    return f"rowid, {table.keys}, {layout.parent}, x'', length(checkpoint), NULL, {table.or_null('type')}"
 
 
 def raw_columns(layout: Layout) -> str:
-    return f"{header_columns(layout)}, {layout.checkpoints.or_null('type')}, checkpoint"
+    return f"{header_columns(layout)}, checkpoint"
 
 
 def write_columns(table: Table, value: str = "NULL") -> str:
@@ -71,7 +74,7 @@ def at(table: Table, address: Address, utf16: str, last: str = "=") -> tuple[str
 
 
 def header(row: Row) -> tuple[int, Checkpoint]:
-    rowid, thread, ns, identity, parent, head, size, metadata = row[:8]
+    rowid, thread, ns, identity, parent, head, size, metadata, tag = row[:9]
     if type(thread) is not str or type(ns) is not str or type(identity) is not str:
         thread, ns, identity = text_of(thread), text_of(ns), text_of(identity)
     if type(metadata) is not bytes or type(head) is not bytes:
@@ -80,7 +83,13 @@ def header(row: Row) -> tuple[int, Checkpoint]:
         parent = text_of(parent)
     step, source = step_and_source(metadata)
     return rowid, Checkpoint(
-        Address(thread, ns, identity), parent, step, source, created_at(head, identity), (size or 0) + len(metadata)
+        Address(thread, ns, identity),
+        parent,
+        step,
+        source,
+        created_at(head, identity),
+        (size or 0) + len(metadata),
+        encrypted=isinstance(tag, str) and is_sealed(tag),
     )
 
 

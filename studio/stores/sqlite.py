@@ -96,11 +96,16 @@ class SqliteStore:
 
     def outline(self, thread_id: str) -> Outline | None:
         """A thread without its metadata and blobs; None where ids do not tell which checkpoints are the first and the last."""
-        return self._look(lambda queries: queries.outline(thread_id))
+        found = self._look(lambda queries: queries.outline(thread_id))
+        if found is not None:
+            self._note_mixture(thread_id, found.encrypted, len(found.links))
+        return found
 
     def checkpoints(self, thread_id: str, after: int = 0) -> Sequence[tuple[int, Checkpoint]]:
         found = self._look(lambda queries: queries.checkpoints(thread_id, after))
         self._note_odd_ids(thread_id, found)
+        if not after:
+            self._note_mixture(thread_id, sum(header.encrypted for _, header in found), len(found))
         return found
 
     def census(self, thread_id: str, upto: int, writes_upto: int) -> tuple[int, object] | None:
@@ -231,6 +236,12 @@ class SqliteStore:
             elif not header.checkpoint_id:
                 self._damage.report("empty-id", f"thread {thread_id}, row {rowid}", "This checkpoint has an empty id.")
             seen.add(key)
+
+    def _note_mixture(self, thread_id: str, encrypted: int, number: int) -> None:
+        where = f"thread {thread_id}"
+        if 0 < encrypted < number:
+            message = f"{encrypted} of its {number} checkpoints are encrypted, the others are in clear."
+            self._damage.report("mixed-encryption", where, message)
 
     def _note_waiting_writes(self, queries: Queries, thread_id: str) -> None:
         prefix = f"thread {thread_id}, "

@@ -23,7 +23,8 @@ _BADGES = {
     "failed": ("failed", "$error"),
     "ready": ("ready", "$lane-main"),
 }
-_SHAPE_SAYS_IT = ("answered", "fork", "head")
+_ENCRYPTED = ("aes", "$faint")
+_SHAPE_SAYS_IT = ("answered", "fork", "head", "aes")
 """Badges that make room for the label where both do not fit."""
 
 
@@ -205,6 +206,8 @@ def _badge(row: Row, pinned: bool) -> tuple[str, str] | None:
         return "head", "$primary"
     if row.origin_checkpoint_id is not None:
         return "fork", "$lane-fork"
+    if row.checkpoint.encrypted:
+        return _ENCRYPTED
     return None
 
 

@@ -182,7 +182,7 @@ class Desk:
         )
 
     def timeline(self, visible: Iterable[int] = ()) -> timeline_view.Timeline:
-        return timeline_view.timeline(self.tree, self.place, tuple(visible))
+        return timeline_view.timeline(self.tree, self.place, tuple(visible), self.session.problems())
 
     def chunk(self, start: int) -> tuple[timeline_view.Chunk, int]:
         start = max(0, start - start % timeline_view.CHUNK)

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from studio.history.walk import leaves
-from studio.model import Row
+from studio.model import Problem, Row
 from studio.render import gate, labels
 from studio.tree import CheckpointTree
 from studio.web.links import Place
@@ -108,8 +108,9 @@ def lane_width(lane_count: int) -> int:
     return 2 * LEFT + min(max(0, lane_count - 1), 40) * lane_step(lane_count)
 
 
-def timeline(tree: CheckpointTree, place: Place, visible: Sequence[int] = ()) -> Timeline:
-    """The whole timeline with only the chunks filled that hold the cursor or a visible row."""
+def timeline(tree: CheckpointTree, place: Place, visible: Sequence[int] = (), of_file: Sequence[Problem] = ()) -> Timeline:
+    """The whole timeline with only the chunks filled that hold the cursor or a visible row. Of the file's problems, those that do
+    not concern another thread."""
     total = len(tree)
     cursor = tree.index(place.address) if place.at and place.address in tree else 0
     wanted = {cursor // CHUNK, *(index // CHUNK for index in visible)}
@@ -120,8 +121,16 @@ def timeline(tree: CheckpointTree, place: Place, visible: Sequence[int] = ()) ->
         width=lane_width(tree.lane_count),
         href=place.to(at=None, path=None, tab="changes").url("timeline"),
         total=total,
-        problems=tuple(gate.line(f"{problem.where}: {problem.message}", 300) for problem in tree.problems),
+        problems=tuple(
+            gate.line(f"{problem.where}: {problem.message}", 300)
+            for problem in (*tree.problems, *(one for one in of_file if _concerns(one, place.thread)))
+        ),
     )
+
+
+def _concerns(problem: Problem, thread_id: str | None) -> bool:
+    where = problem.where
+    return not where.startswith("thread ") or where == f"thread {thread_id}" or where.startswith(f"thread {thread_id}, ")
 
 
 def _summary(tree: CheckpointTree) -> str:
@@ -202,7 +211,8 @@ def _subtitle(row: Row) -> str:
     source = SOURCES.get(row.checkpoint.source or "", row.checkpoint.source or "?")
     if row.depth and source == "superstep":
         source = "subgraph"
-    return gate.line(f"{number} · {source}", 60)
+    cipher = " · encrypted" if row.checkpoint.encrypted else ""
+    return gate.line(f"{number} · {source}{cipher}", 60)
 
 
 def badges(row: Row) -> tuple[tuple[str, str], ...]:
