@@ -220,9 +220,12 @@ class Documents:
 
 def all_problems(state: State, clean: set[bytes] | None = None) -> list[Problem]:
     """What the explainer noted, and what is odd inside the values; whole values that stay closed were noted already."""
+    from studio import toolcalls
+
     noted = {one.kind for one in state.problems}
     odd = oddities(state.values, state.checkpoint.checkpoint_id, clean)
     return [
         *state.problems,
+        *toolcalls.problems(state),
         *(one for one in odd if not (one.kind in ("undecodable", "unknown-extension") and one.kind in noted)),
     ]

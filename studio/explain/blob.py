@@ -101,7 +101,7 @@ def unreadable(doc: Value, tag: str | None, where: str) -> Problem:
     """Why a row shows no state."""
     if is_sealed(tag):
         how = KEY_HINT if (tag or "").endswith(SUFFIX) else f"encrypted in a way that is not known here ({tag})"
-        return Problem("encrypted", where, f"the state is {how}")
+        return Problem("undecodable", where, f"the state is {how}")
     if isinstance(doc, Opaque) and doc.names:
         return Problem("undecodable", where, f"the state cannot be read: a pickle, which would import {named(doc.names)}")
     reason = doc.reason if isinstance(doc, Opaque) else "not a checkpoint"

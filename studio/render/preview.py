@@ -53,27 +53,41 @@ class MessageView:
 
 def message(value: Value) -> MessageView | None:
     """A stored value as a message, or None when it is none: LangChain messages of any era, or `{role, content}` maps."""
+    found = role_of(value)
+    if found is None:
+        return None
+    role, fields = found
+    return MessageView(
+        role=role,
+        id=_text(fields.get("id")),
+        text=content_text(fields.get("content")),
+        tool_calls=calls_of(fields),
+        tool_call_id=_text(fields.get("tool_call_id")),
+        name=_text(fields.get("name")),
+        status=_text(fields.get("status")) if fields.get("status") == "error" else None,
+    )
+
+
+def role_of(value: Value) -> tuple[str, dict[str, Any]] | None:
+    """(role, fields) of a stored message, its text not looked at; None for anything else."""
     if isinstance(value, Tagged):
         role = _ROLES.get(value.name) if value.module.startswith(("langchain", "langgraph")) else None
         fields: Any = value.fields if role else None
-    elif isinstance(value, dict) and "content" in value:
+    elif isinstance(value, dict) and ("content" in value or "tool_calls" in value):
         kind = value.get("role") or value.get("type")
         role = _ROLES.get(kind) if isinstance(kind, str) else None
         fields = value
     else:
         return None
-    if not role or not isinstance(fields, dict) or ("content" not in fields and role != "remove"):
+    if not role or not isinstance(fields, dict) or not ("content" in fields or "tool_calls" in fields or role == "remove"):
         return None
-    calls = fields.get("tool_calls") or ()
-    return MessageView(
-        role=role,
-        id=_text(fields.get("id")),
-        text=content_text(fields.get("content")),
-        tool_calls=tuple(_call(call) for call in calls if isinstance(call, dict)) if isinstance(calls, list) else (),
-        tool_call_id=_text(fields.get("tool_call_id")),
-        name=_text(fields.get("name")),
-        status=_text(fields.get("status")) if fields.get("status") == "error" else None,
-    )
+    return role, fields
+
+
+def calls_of(fields: dict[str, Any]) -> tuple[ToolCall, ...]:
+    """The tool calls of a message, in LangChain's form or OpenAI's."""
+    calls = fields.get("tool_calls")
+    return tuple(_call(call) for call in calls if isinstance(call, dict)) if isinstance(calls, list) else ()
 
 
 def content_text(content: Value) -> str:

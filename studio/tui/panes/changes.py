@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from textual.content import Content
 
-from studio import tagged
+from studio import tagged, toolcalls
 from studio.model import Address, Author, Change, State, Task, Value
 from studio.render import gate, labels, masking, preview
 from studio.tui import draw
@@ -32,7 +32,7 @@ def build(point: Point, tree: CheckpointTree) -> tuple[Line, ...]:
     what.extend(_unchanged(point))
     then = scheduled(point.state, tree)
     lines = [*then, BLANK, *what] if _wants_a_person(point.state) else [*what, BLANK, *then]
-    problems = [*point.comparison.problems, *point.state.problems]
+    problems = [*point.comparison.problems, *point.state.problems, *toolcalls.problems(point.state)]
     for problem in problems[:20]:
         lines.append(
             Line(

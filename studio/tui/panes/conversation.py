@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from itertools import islice
 from typing import TYPE_CHECKING
 
+from studio import toolcalls
 from studio.errors import StudioError
 from studio.history.walk import upward
 from studio.model import Address, Value
@@ -35,6 +36,7 @@ def build(point: Point, tree: CheckpointTree, session: Session) -> tuple[Line, .
             Line(draw.own("None of the channels holds chat messages; State shows what there is.", "$quiet"), 1),
         )
     came_from = _origins(point, tree, session, found)
+    unanswered = toolcalls.open_calls(point.state)
     lines: list[Line] = []
     for channel in found:
         messages: list[Value] = point.state.values[channel]
@@ -45,11 +47,11 @@ def build(point: Point, tree: CheckpointTree, session: Session) -> tuple[Line, .
             folded = [
                 line
                 for index, item in enumerate(early[-2000:], max(0, len(early) - 2000))
-                for line in _message(channel, index, item, came_from, tree, point.show_secrets)
+                for line in _message(channel, index, item, came_from, tree, point.show_secrets, unanswered)
             ]
             lines.append(Line(draw.own(f"▸ {labels.plural(len(early), 'earlier message')}", "$faint"), 1, folded=tuple(folded)))
         for index, item in enumerate(late, len(early)):
-            lines.extend(_message(channel, index, item, came_from, tree, point.show_secrets))
+            lines.extend(_message(channel, index, item, came_from, tree, point.show_secrets, unanswered))
     return tuple(lines)
 
 
@@ -88,7 +90,13 @@ def _origins(point: Point, tree: CheckpointTree, session: Session, channels: Seq
 
 
 def _message(
-    channel: str, index: int, item: Value, came_from: Mapping[tuple[str, str], Address], tree: CheckpointTree, show_secrets: bool
+    channel: str,
+    index: int,
+    item: Value,
+    came_from: Mapping[tuple[str, str], Address],
+    tree: CheckpointTree,
+    show_secrets: bool,
+    unanswered: Mapping[tuple[str, int], Collection[str]],
 ) -> list[Line]:
     view = preview.message(item)
     address = came_from.get(_key(channel, index, item))
@@ -109,6 +117,9 @@ def _message(
     if text:
         lines.append(Line(draw.block(text, "$quiet" if view.role in ("tool", "system") else "", limit=6_000), 1, bar=style))
     for call in view.tool_calls:
-        lines.append(Line(draw.own("⚒ " + preview.call_text(call, 600), "$quiet"), 1, bar=style, hanging=2))
+        words = draw.own("⚒ " + preview.call_text(call, 600), "$quiet")
+        if call.id in unanswered.get((channel, index), ()):
+            words = words + draw.own("  no answer", "$wait bold")
+        lines.append(Line(words, 1, bar=style, hanging=2))
     lines.append(BLANK)
     return lines

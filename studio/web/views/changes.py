@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from studio import tagged
+from studio import tagged, toolcalls
 from studio.model import START, Author, Change, Comparison, State, Task, Value
 from studio.render import gate, labels, masking, preview, secrets
 from studio.tree import CheckpointTree
@@ -112,7 +112,8 @@ def changes(place: Place, comparison: Comparison, state: State, tree: Checkpoint
         next_text=next_text(state),
         empty="" if groups else "Nothing in the state changed." if comparison.before is not None else "The state is empty here.",
         problems=tuple(
-            gate.line(f"{problem.where}: {problem.message}", 300) for problem in (*comparison.problems, *state.problems)
+            gate.line(f"{problem.where}: {problem.message}", 300)
+            for problem in (*comparison.problems, *state.problems, *toolcalls.problems(state))
         ),
         compared=gate.line(compared),
     )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from studio import tagged
+from studio import tagged, toolcalls
 from studio.history.walk import upward
 from studio.model import Address, State, Value
 from studio.render import gate, preview, secrets
@@ -53,12 +53,14 @@ def conversation(
     stop = len(messages) if before is None else max(0, min(before, len(messages)))
     start = max(0, stop - PAGE)
     births = _births(session, tree, state.checkpoint.address, channel, messages, start, stop)
+    unanswered = toolcalls.open_calls(state)
     bubbles = []
     for index in range(start, stop):
         path = tagged.join_path([channel, str(index)])
         drawn = bubble(
             messages[index],
             limit=4000,
+            unanswered=unanswered.get((channel, index), ()),
             path=gate.line(path, 120),
             why=place.to(path=path, tab="conversation").url(),
             selected=place.path == path,

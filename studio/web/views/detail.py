@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-from studio import tagged
+from studio import tagged, toolcalls
 from studio.model import Interrupt, State, Task, Value
 from studio.render import gate, labels, masking, preview, secrets
 from studio.tree import CheckpointTree
@@ -109,7 +109,9 @@ def state_view(state: State, place: Place, reveal: Reveal) -> StateView:
         ),
         internal_count=len(state.internal),
         empty="" if names else "This checkpoint holds no state channels yet.",
-        problems=tuple(gate.line(f"{problem.where}: {problem.message}", 300) for problem in state.problems),
+        problems=tuple(
+            gate.line(f"{problem.where}: {problem.message}", 300) for problem in (*state.problems, *toolcalls.problems(state))
+        ),
     )
 
 

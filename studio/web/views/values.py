@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -236,7 +236,8 @@ class Bubble:
     sign: str = ""
     """`+`, `−`, `~` in a diff, else empty."""
     sign_word: str = ""
-    calls: tuple[str, ...] = ()
+    calls: tuple[tuple[str, bool], ...] = ()
+    """(call in words, whether nobody answered it)."""
     more: int = 0
     failed: bool = False
     path: str = ""
@@ -248,8 +249,8 @@ class Bubble:
     """Link that selects this message."""
 
 
-def bubble(value: Value, *, limit: int = 1600, **more: Any) -> Bubble | None:
-    """A stored message drawn as a bubble, or None when the value is no message."""
+def bubble(value: Value, *, limit: int = 1600, unanswered: Collection[str] = (), **more: Any) -> Bubble | None:
+    """A stored message drawn as a bubble, or None when the value is no message. `unanswered`: ids of calls without an answer."""
     found = preview.message(value)
     if found is None:
         return None
@@ -264,7 +265,7 @@ def bubble(value: Value, *, limit: int = 1600, **more: Any) -> Bubble | None:
         role=found.role,
         title=title,
         text=gate.clean(text[:limit]),
-        calls=tuple(preview.call_text(call, 400) for call in found.tool_calls),
+        calls=tuple((preview.call_text(call, 400), call.id in unanswered) for call in found.tool_calls),
         more=max(0, len(found.text) - limit),
         failed=found.status == "error",
         **more,

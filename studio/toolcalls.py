@@ -1,0 +1,116 @@
+"""Tool calls and their answers in the messages of a state: a model refuses a conversation with a call that nobody answered.
+
+Only what the state itself shows is told. A call of the last messages is no problem while tasks are scheduled that may answer it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+from studio.model import START, Problem, State, Value
+from studio.render import preview, secrets
+from studio.render.gate import line
+from studio.render.preview import ToolCall
+
+OPEN, EARLY, ORPHAN, DOUBLE = "open-tool-call", "tool-answer-before-call", "orphan-tool-answer", "duplicate-tool-answer"
+MOST = 20_000
+"""Messages of a channel that are looked at, the last ones: how the ones before are paired is not asked."""
+_TOLD = 50
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """One thing about the message at `index` of a channel; `ident` is the id of the call."""
+
+    kind: str
+    channel: str
+    index: int
+    ident: str
+    message: str
+
+
+def problems(state: State) -> tuple[Problem, ...]:
+    """What is wrong with the tool calls of a state, each with its place."""
+    found = findings(state)
+    where = state.checkpoint.checkpoint_id
+    told = [Problem(one.kind, f"{where}/{line(one.channel)}/{one.index}", one.message) for one in found[:_TOLD]]
+    if len(found) > _TOLD:
+        told.append(Problem(OPEN, where, f"and {len(found) - _TOLD:,} more tool calls or answers without their other half"))
+    return tuple(told)
+
+
+def open_calls(state: State) -> Mapping[tuple[str, int], frozenset[str]]:
+    """(channel, index of the message) -> ids of its calls that nobody answered."""
+    found: dict[tuple[str, int], set[str]] = {}
+    for one in findings(state):
+        if one.kind == OPEN:
+            found.setdefault((one.channel, one.index), set()).add(one.ident)
+    return {place: frozenset(idents) for place, idents in found.items()}
+
+
+def findings(state: State) -> list[Finding]:
+    """Of all channels that are lists of messages, in order."""
+    return [
+        one
+        for channel, value in state.values.items()
+        if isinstance(value, list) and not secrets.is_secret_name(channel) and any(preview.role_of(item) for item in value[-3:])
+        for one in _of_channel(channel, value, answerable=_may_be_answered(state))
+    ]
+
+
+def _may_be_answered(state: State) -> bool:
+    """Whether something is about to run, or waits for a person, that may answer the last calls."""
+    if state.status == "failed":
+        return False
+    return state.next is None or any(task.name != START for task in state.tasks)
+
+
+@dataclass(slots=True)
+class _Asked:
+    call: ToolCall
+    index: int
+    answered: bool = False
+
+
+def _of_channel(channel: str, messages: list[Value], *, answerable: bool) -> Iterator[Finding]:
+    start = max(0, len(messages) - MOST)
+    asked: list[_Asked] = []
+    latest: dict[str, _Asked] = {}
+    unasked: list[tuple[int, str]] = []
+    found: list[Finding] = []
+    last_call = last_word = -1
+    for index in range(start, len(messages)):
+        parts = preview.role_of(messages[index])
+        if parts is None:
+            continue
+        role, fields = parts
+        ident = fields.get("tool_call_id")
+        if role == "tool" and isinstance(ident, str):
+            question = latest.get(ident)
+            if question is None:
+                unasked.append((index, ident))
+            elif question.answered:
+                found.append(Finding(DOUBLE, channel, index, ident, f"a second answer to the tool call {line(ident, 80)}"))
+            else:
+                question.answered = True
+        elif role != "tool":
+            last_word = index
+            for call in preview.calls_of(fields) if role == "assistant" else ():
+                if call.id:
+                    last_call = index
+                    latest[call.id] = _Asked(call, index)
+                    asked.append(latest[call.id])
+    for index, ident in unasked:
+        later = next((one for one in asked if one.call.id == ident), None)
+        if later is not None:
+            later.answered = True  # said once
+            text = f"the answer to {preview.call_text(later.call)} stands before the call {line(ident, 80)}"
+            found.append(Finding(EARLY, channel, index, ident, text))
+        elif not start:
+            found.append(Finding(ORPHAN, channel, index, ident, f"an answer to a tool call that is not here ({line(ident, 80)})"))
+    for one in asked:
+        if not one.answered and not (answerable and one.index == last_call == last_word):
+            text = f"the tool call {preview.call_text(one.call)} has no answer ({line(one.call.id or '', 80)})"
+            found.append(Finding(OPEN, channel, one.index, one.call.id or "", text))
+    yield from sorted(found, key=lambda one: one.index)
