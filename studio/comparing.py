@@ -36,7 +36,13 @@ def compare(session: Session, after: Address, before: Address | None = None, *, 
         else:
             before = parent
     base = session.state(before) if before is not None else None
-    changes = diff(base.values if base is not None else None, state.values)
+    unknown = {
+        *state.unrebuilt,
+        *(base.unrebuilt if base is not None else ()),
+    }  # a value that is not known was neither added nor lost
+    changes = [
+        change for change in diff(base.values if base is not None else None, state.values) if change.channel not in unknown
+    ]
     if before == parent:
         named: Sequence[Change] = session.explainer.with_authors(base, state, changes)
     elif before is not None and session.tree(after.thread_id).origin(after) == before:

@@ -194,7 +194,7 @@ class State:
     internal: Mapping[str, Value]
     """Scheduling channels (`branch:*`, `join:*`, `start:*`, `__*`; in formats 1 and 2 also those named after nodes)."""
     rebuilt: Mapping[str, Rebuilt]
-    """Only channels whose value is not stored here but rebuilt from deltas."""
+    """Only channels whose value is not stored here but rebuilt from deltas; of those `unavailable`, `unrebuilt` says why."""
     tasks: tuple[Task, ...]
     next: tuple[str | None, ...] | None
     metadata: Mapping[str, Any]
@@ -207,6 +207,8 @@ class State:
     problems: tuple[Problem, ...] = ()
     others: tuple[Task, ...] = ()
     """Rows stored under this checkpoint that no scheduled task wrote: edits, a `Command` (the null task), rows that came late."""
+    unrebuilt: Mapping[str, str] = field(default_factory=dict)
+    """Delta channels that have a value which cannot be rebuilt, with the reason in words; they are in no other map."""
 
 
 @dataclass(frozen=True, slots=True)

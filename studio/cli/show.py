@@ -95,23 +95,28 @@ def _text(session: Session, state: State, out: Out) -> None:
     if state.internal:
         out.say()
         out.say(out.paint(f"{labels.plural(len(state.internal), 'scheduling channel')}: --json shows them", "dim"))
-    say_problems(out, all_problems(state))
+    say_problems(out, [one for one in all_problems(state) if one.kind != "rebuilt-unavailable"])  # said at the channel
 
 
 def _values(values: Any, title: str, state: State | None, out: Out) -> None:
     out.say()
     out.say(out.paint(title, "bold"))
-    if not values:
+    lost = state.unrebuilt if state is not None else {}
+    if not values and not lost:
         out.say(out.paint("  nothing", "dim"))
-    width = min(28, max((len(line(name)) for name in values), default=0))
+    width = min(28, max((len(line(name)) for name in (*values, *lost)), default=0))
     for name, value in values.items():
         rebuilt = state.rebuilt.get(name) if state is not None else None
-        note = {"exact": " (rebuilt)", "ambiguous": " (rebuilt, ambiguous)", "unavailable": " (not stored here)"}.get(
-            rebuilt or "", ""
-        )
+        note = f" ({labels.REBUILT_WORDS[rebuilt][0]})" if rebuilt else ""
         items = f"{len(value):,} × " if isinstance(value, list) and len(value) > 3 else ""
         shown = out.brief(value, max(40, out.width - width - 6), name)
         out.say(f"  {out.paint(line(name).ljust(width), 'cyan')}  {out.paint(items, 'dim')}{shown}{out.paint(note, 'yellow')}")
+    for name, why in lost.items():
+        told = f"{labels.REBUILT_WORDS['unavailable'][0]}: {line(why, 300)}"
+        out.say(f"  {out.paint(line(name).ljust(width), 'cyan')}  {out.paint(told, 'yellow')}")
+    for how in sorted(set(state.rebuilt.values()) - {"unavailable"}) if state is not None else ():
+        label, sentence = labels.REBUILT_WORDS[how]
+        out.say(out.paint(f"  {label} = {sentence}", "dim"))
 
 
 def _task(task: Task, out: Out) -> None:

@@ -9,6 +9,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
+from typing import Any
 
 from studio.explain.blob import Blob
 from studio.explain.channels import NULL_TASK, is_internal
@@ -16,18 +18,20 @@ from studio.explain.ids import parse_path
 from studio.explain.reducers import Kind, Reading, overwrite, plausible, same_value
 from studio.explain.rows import row_value
 from studio.model import Address, Rebuilt, Value, WriteRow
-from studio.value import MISSING, Tagged
+from studio.value import MISSING, Opaque, Tagged
 
 COUNTERS = "counters_since_delta_snapshot"
 
 
 @dataclass(frozen=True, slots=True)
 class Result:
-    """A rebuilt channel; `value` is MISSING where nothing was written, or nothing can be said. `place`: where each id stands."""
+    """A rebuilt channel; `value` is MISSING where nothing was written, or nothing can be said. `place`: where each id stands;
+    `why`: what is missing, of an unavailable one."""
 
     value: Value
     how: Rebuilt
     place: dict[str, int] | None = None
+    why: str = ""
 
 
 def unwrap(value: Value) -> Value:
@@ -69,14 +73,17 @@ def rebuild(
     begun: dict[str, Result] = {}
     path: dict[str, list[Address]] = {name: [] for name in channels}
     child_source: dict[Address, str | None] = {}
+    versions = {blob.address: blob.versions}
     open_channels = set(channels)
     here, visited = blob, {blob.address}
+    cut = ""
     while open_channels:
         up = here.parent
         if up is None:
             break
         above = ancestor(up) if up not in visited else None
-        if above is None:
+        if above is None or not above.readable:
+            cut = ended_at(up, here.address, looped=up in visited, there=above is not None)
             break
         visited.add(up)
         child_source[up] = here.source
@@ -90,18 +97,52 @@ def rebuild(
             elif earlier is not None:
                 begun[name] = earlier
                 open_channels.discard(name)
+        versions[up] = above.versions
         here = above
-    cut = here.parent is not None  # the walk ended at a missing parent or in a loop
     wanted = list(dict.fromkeys(address for name in channels for address in path[name]))
     rows = rows_of(wanted) if wanted else {}
     results = {}
     for name in channels:
         if name in open_channels and cut:
-            results[name] = Result(MISSING, "unavailable")
+            results[name] = Result(MISSING, "unavailable", why=cut)
+            continue
+        lost = lost_writes(name, [blob.address, *path[name]], rows, versions)
+        if lost:
+            results[name] = Result(MISSING, "unavailable", why=lost)
             continue
         writes, sure = replayed(name, path[name], rows, child_source, forked)
+        if any(isinstance(write, Opaque) for step in writes for write in step):
+            results[name] = Result(MISSING, "unavailable", why="one of its stored changes cannot be read")
+            continue
         results[name] = applied(seeds.get(name, MISSING), writes, sure, begun.get(name))
     return results
+
+
+def ended_at(up: Address, below: Address, *, looped: bool, there: bool) -> str:
+    """Why the way back to the beginning of a channel ends before it."""
+    if looped:
+        return f"the parents of {below.checkpoint_id} lead back to themselves, so its stored changes have no beginning"
+    begin = f"its stored changes begin at or before {up.checkpoint_id}"
+    return (
+        f"{begin}, which cannot be read" if there else f"{begin}, the parent of {below.checkpoint_id}, which is not in this file"
+    )
+
+
+def lost_writes(
+    name: str,
+    path: Sequence[Address],
+    rows: Mapping[Address, tuple[WriteRow, ...]],
+    versions: Mapping[Address, Mapping[str, Any]],
+) -> str:
+    """Why the writes on the way, `path` from a checkpoint up, cannot be applied; "" where all are there.
+
+    A channel with a new version was written, so there must be a row.
+    """
+    for below, above in pairwise(path):
+        written = any(row.channel == name and row.idx >= 0 for row in rows.get(above, ()))
+        if not written and versions[below].get(name) != versions[above].get(name):
+            return f"a change of it that led from {above.checkpoint_id} to {below.checkpoint_id} is not in this file"
+    return ""
 
 
 def replayed(
@@ -148,7 +189,7 @@ def applied(seed: Value, steps: Sequence[Sequence[Value]], sure: bool, begun: Re
         return Result(seed, "exact" if sure else "ambiguous", begun.place if begun is not None else None)
     readings = plausible(seed, writes, begun.place if begun is not None else None)
     if not readings:
-        return Result(MISSING, "unavailable")
+        return Result(MISSING, "unavailable", why="its stored changes do not fit each other")
     first = readings[0]
     certain = len(readings) == 1 or agreed(readings) or structural(first.kind, seed, writes)
     return Result(first.value, "exact" if sure and certain else "ambiguous", first.place)

@@ -100,13 +100,15 @@ class Explainer:
         mine = group(rows[address])
         tasks, others, known = self.planner.tasks(blob, mine, rows[parent] if parent is not None else ())
         values, internal = blob.state_values(self.threads.learned(address).nodes if blob.old else frozenset())
-        values, rebuilt = self.values.completed(blob, values, mine)
+        values, rebuilt, lost = self.values.completed(blob, values, mine)
         names = tuple(task.name for task in tasks if parse_path(task.path).kind != "handler")
-        lost = [f"{address.checkpoint_id}/{name}" for name, how in rebuilt.items() if how == "unavailable"]
         problems = [
             *blob.problems,
             *shared_ids(tasks, address),
-            *(Problem("rebuilt-unavailable", where, "its stored changes have no beginning here") for where in lost),
+            *(
+                Problem("rebuilt-unavailable", f"{address.checkpoint_id}/{name}", f"not rebuildable: {why}")
+                for name, why in lost.items()
+            ),
         ]
         return State(
             checkpoint=blob.raw.header,
@@ -122,6 +124,7 @@ class Explainer:
             status=live_status(tasks, known),
             problems=tuple(problems),
             others=tuple(others),
+            unrebuilt=lost,
         )
 
     # -- changes ----------------------------------------------------------------------------------------------------------

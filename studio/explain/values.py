@@ -54,15 +54,20 @@ class Values:
 
     def completed(
         self, blob: Blob, stored: Mapping[str, Value], mine: Mapping[str, TaskRows]
-    ) -> tuple[dict[str, Value], dict[str, Rebuilt]]:
-        """(state values as `get_state` shows them, how sure the ones are that are not stored)."""
+    ) -> tuple[dict[str, Value], dict[str, Rebuilt], dict[str, str]]:
+        """(state values as `get_state` shows them, how sure the ones are that are not stored, why some cannot be told)."""
         values = {name: delta.unwrap(value) for name, value in stored.items()}
         rebuilt: dict[str, Rebuilt] = {}
+        lost: dict[str, str] = {}
         for name, result in self._deltas(blob).items():
             rebuilt[name] = result.how
+            if result.how == "unavailable":
+                lost[name] = result.why
             if result.value is not MISSING:
                 values[name] = result.value
         for name, writes in commanded(mine).items():
+            if name in lost:
+                continue
             readings = plausible(values.get(name, MISSING), writes)
             if not readings:
                 continue
@@ -70,7 +75,7 @@ class Values:
             fitting = [reading for reading in readings if reading.kind == kind]
             values[name] = (fitting or readings)[0].value
             rebuilt[name] = "exact" if fitting or len(readings) == 1 else "ambiguous"
-        return values, rebuilt
+        return values, rebuilt, lost
 
     def _kind_above(self, blob: Blob, channel: str) -> str | None:
         """The reducer that earlier steps show for a channel, where one of the nearest tells one from another."""

@@ -19,6 +19,15 @@ STATUS_WORDS = {
     None: "not known",
 }
 STATUS_SHAPES = {"ran": "●", "answered": "■", "done": "●", "ready": "●", "paused": "■", "failed": "✕", "unknown": "◌", None: "●"}
+REBUILT_WORDS: dict[str, tuple[str, str]] = {
+    "exact": ("rebuilt", "not stored here: put together from the changes stored since it was last stored whole"),
+    "ambiguous": (
+        "rebuilt, may differ",
+        "not stored here: the stored changes can be read in more than one way, this is the likeliest",
+    ),
+    "unavailable": ("not rebuildable", "not stored here, and the changes that lead to it are not all there"),
+}
+"""How a value came that the checkpoint does not hold: (label, one sentence)."""
 TASK_WORDS: dict[TaskStatus, str] = {
     "done": "finished",
     "failed": "failed",

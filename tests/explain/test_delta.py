@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import closing
 from pathlib import Path
 from typing import Annotated, Any, TypedDict
 
@@ -13,6 +14,7 @@ from langgraph.graph.message import add_messages
 from langgraph.types import Overwrite
 
 from studio.model import Address
+from studio.session import Session
 from tests.explain.graphs import assert_like_langgraph, explained, graph_of, head
 from tests.factories import config, saver_at
 
@@ -126,3 +128,61 @@ def test_a_chain_without_its_beginning_is_unavailable_not_wrong(path: Path) -> N
     assert "lines" not in second.values
     assert [problem.kind for problem in second.problems] == ["rebuilt-unavailable"]
     assert state.values["n"] == 2
+
+
+def broken(path: Path, statement: str, at: int) -> str:
+    """Change a recorded thread of five steps at its n-th checkpoint; the id of that checkpoint."""
+    import sqlite3
+
+    with saver_at(path) as saver:
+        graph = graph_of({"say": lambda state: {"messages": [AIMessage("yes", id="ai-1")]}}, [("__start__", "say")], Talk)
+        for turn in range(3):
+            graph.compile(checkpointer=saver).invoke({"messages": [HumanMessage("hi", id=f"h-{turn}")]}, config("t"))
+    with explained(path) as explainer:
+        found = explainer.store.checkpoints("t")[at][1].checkpoint_id
+    with sqlite3.connect(path) as connection:
+        assert connection.execute(statement, (found,)).rowcount
+    connection.close()
+    return found
+
+
+@pytest.mark.parametrize(
+    ("statement", "words"),
+    [
+        ("DELETE FROM checkpoints WHERE checkpoint_id = ?", "not in this file"),
+        ("UPDATE checkpoints SET type = 'msgpack+aes' WHERE checkpoint_id = ?", "cannot be read"),
+        ("DELETE FROM writes WHERE checkpoint_id = ? AND channel = 'messages'", "not in this file"),
+    ],
+)
+def test_what_is_missing_of_a_delta_channel_is_named_and_no_short_list_is_shown(path: Path, statement: str, words: str) -> None:
+    missing = broken(path, statement, 4)
+    with explained(path) as explainer:
+        state = head(explainer)
+    assert "messages" not in state.values
+    assert missing in state.unrebuilt["messages"] and words in state.unrebuilt["messages"]
+    assert state.rebuilt["messages"] == "unavailable"
+
+
+def test_a_channel_that_cannot_be_rebuilt_was_neither_added_nor_removed(path: Path) -> None:
+    broken(path, "DELETE FROM checkpoints WHERE checkpoint_id = ?", 4)
+    with closing(Session.open(str(path))) as session:
+        tree = session.tree("t")
+        for row in tree.rows():
+            found = session.compare(row.checkpoint.address)
+            lost = "messages" in session.state(row.checkpoint.address).unrebuilt
+            assert not (lost and [change for change in found.changes if change.channel == "messages"])
+            assert not lost or any(problem.kind == "rebuilt-unavailable" for problem in found.problems)
+
+
+def test_the_three_ways_a_value_came_are_told_at_the_channel(path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    from studio.cli import main
+    from tests.web.conftest import client_of
+
+    broken(path, "DELETE FROM checkpoints WHERE checkpoint_id = ?", 4)
+    assert main(["show", str(path), "2"]) == main(["show", str(path), "head"]) == 0
+    out = capsys.readouterr().out
+    assert "(rebuilt)" in out and "rebuilt = not stored here" in out
+    assert "messages  not rebuildable: its stored changes begin at or before" in out
+    with client_of(path) as client:
+        page = client.get(f"/f/{path.name}?thread=t&tab=state").text
+    assert ">not rebuildable</span>" in page and "which is not in this file" in page

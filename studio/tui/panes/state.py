@@ -14,11 +14,13 @@ from textual.widgets.tree import TreeNode
 
 from studio import tagged
 from studio.model import Value
-from studio.render import gate, masking, preview
+from studio.render import gate, labels, masking, preview
 from studio.tui import draw
 from studio.tui.messages import PathChosen, PathSelected
 from studio.tui.point import Point
 
+MOST_LOST = 60
+"""Delta channels without a value that are named."""
 CHUNK = 200
 """Children added at once; the rest waits behind a line that tells how many."""
 DEEPEST = 60
@@ -83,7 +85,10 @@ class StatePane(Tree[Item]):
         values = tuple(point.state.values.items())
         first = _first_listed(values, at) if at else 0
         self._add(root, values, "", editable=True, depth=0, first=first)
-        if not values:
+        for name, why in list(point.state.unrebuilt.items())[:MOST_LOST]:
+            told = f"{gate.line(name, 40)}  {labels.REBUILT_WORDS['unavailable'][0]}: {why}"
+            root.add_leaf(told, Item("", None, told, editable=False))
+        if not values and not point.state.unrebuilt:
             root.add_leaf("the state is empty", Item("", None, "the state is empty", editable=False))
         if point.state.internal:
             inner = root.add(
@@ -262,7 +267,7 @@ class StatePane(Tree[Item]):
         out = Text(mark, style=style, no_wrap=True, end="")
         out.stylize(faint)
         if not item.path or item.more:
-            out.append(gate.line(item.step, 80), faint)
+            out.append(gate.line(item.step, 80 if item.more else 240), faint)
             return out
         out.append(gate.line(item.step, 40).ljust(10), Style(bold=item.depth == 0))
         room = max(16, self.size.width - 3 * item.depth - len(out) - 8)
@@ -272,7 +277,7 @@ class StatePane(Tree[Item]):
         if item.depth == 0 and self._point is not None:
             rebuilt = self._point.state.rebuilt.get(item.step)
             if rebuilt:
-                out.append(f"  rebuilt, {rebuilt}", faint)
+                out.append(f"  {labels.REBUILT_WORDS[rebuilt][0]}", faint)
         return out
 
 

@@ -12,14 +12,9 @@ from studio.render import gate, labels, masking, preview, secrets
 from studio.tree import CheckpointTree
 from studio.web.links import Place
 from studio.web.views.changes import STATUS_KINDS, _track, question_text
-from studio.web.views.values import PAGE, Line, Node, Reveal, node, shown
+from studio.web.views.values import PAGE, Line, Node, Reveal, Shown, node, shown
 from studio.web.views.why import because
 
-REBUILT = {
-    "exact": "rebuilt from its deltas",
-    "ambiguous": "rebuilt, may differ",
-    "unavailable": "cannot be rebuilt from this file",
-}
 MOST_INTERNAL = 60
 RAW_LIMIT = 200_000
 """Characters of one JSON text in Raw before it is cut."""
@@ -84,7 +79,7 @@ def state_view(state: State, place: Place, reveal: Reveal) -> StateView:
 
     def top(index: int) -> Node:
         value, path = state.values[names[index]], tagged.join_path([names[index]])
-        note = REBUILT.get(state.rebuilt.get(names[index], ""), "")
+        note, hint = labels.REBUILT_WORDS.get(state.rebuilt.get(names[index], ""), ("", ""))
         return node(
             path,
             names[index],
@@ -96,10 +91,19 @@ def state_view(state: State, place: Place, reveal: Reveal) -> StateView:
             selected=place.path,
             reveal=reveal,
             note=note,
+            hint=hint,
         )
 
+    def lost(name: str) -> Node:
+        label = labels.REBUILT_WORDS["unavailable"][0]
+        why = gate.line(state.unrebuilt[name], 300)
+        return replace(node("", name, None, note=label, hint=why), value=Shown(why, "opaque"))
+
     return StateView(
-        nodes=tuple(top(index) for index in range(start, min(start + PAGE, len(names)))),
+        nodes=(
+            *(top(index) for index in range(start, min(start + PAGE, len(names)))),
+            *(lost(name) for name in list(state.unrebuilt)[:MOST_INTERNAL]),
+        ),
         rest=replace(node("", "", None), more=len(names) - start - PAGE, next_start=start + PAGE)
         if len(names) > start + PAGE
         else None,
@@ -108,7 +112,7 @@ def state_view(state: State, place: Place, reveal: Reveal) -> StateView:
             for index, (name, value) in enumerate(list(state.internal.items())[:MOST_INTERNAL])
         ),
         internal_count=len(state.internal),
-        empty="" if names else "This checkpoint holds no state channels yet.",
+        empty="" if names or state.unrebuilt else "This checkpoint holds no state channels yet.",
         problems=tuple(
             gate.line(f"{problem.where}: {problem.message}", 300) for problem in (*state.problems, *toolcalls.problems(state))
         ),

@@ -63,6 +63,8 @@ class Node:
     text_more: int = 0
     selected: bool = False
     note: str = ""
+    hint: str = ""
+    """What the note means, in one sentence."""
     count: str = ""
 
 
@@ -145,6 +147,7 @@ def node(
     selected: str | None = None,
     reveal: Reveal = NOTHING,
     note: str = "",
+    hint: str = "",
     whole: bool = False,
 ) -> Node:
     """A tree line with its children when `path` leads to an opened one, or while `depth` lasts."""
@@ -191,6 +194,7 @@ def node(
         text_more=text_more,
         selected=path == selected,
         note=note,
+        hint=hint,
         count=count_of(value),
     )
 
