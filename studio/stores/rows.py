@@ -98,8 +98,9 @@ def headers(found: Iterable[Row], thread_id: str) -> list[tuple[int, Checkpoint]
     out: list[tuple[int, Checkpoint]] = []
     ids: dict[str, str] = {}
     words: dict[str, str] = {}
+    sealed: dict[Any, bool] = {}
     for row in found:
-        rowid, thread, ns, identity, parent, head, size, metadata = row
+        rowid, thread, ns, identity, parent, head, size, metadata, tag = row
         if thread != thread_id and text_of(thread) != thread_id:
             return None
         if type(ns) is not str or type(identity) is not str or type(metadata) is not bytes or type(head) is not bytes:
@@ -111,8 +112,12 @@ def headers(found: Iterable[Row], thread_id: str) -> list[tuple[int, Checkpoint]
         step, source = step_and_source(metadata)
         if source is not None:
             source = words.setdefault(source, source)
+        if tag not in sealed:
+            sealed[tag] = isinstance(tag, str) and is_sealed(tag)
         address = Address(thread_id, words.setdefault(ns, ns), identity)
-        out.append((rowid, Checkpoint(address, parent, step, source, created_at(head, identity), (size or 0) + len(metadata))))
+        bytes_in_all = (size or 0) + len(metadata)
+        at = created_at(head, identity)
+        out.append((rowid, Checkpoint(address, parent, step, source, at, bytes_in_all, encrypted=sealed[tag])))
     return out
 
 
