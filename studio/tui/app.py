@@ -16,6 +16,7 @@ from studio.errors import StudioError
 from studio.model import Address
 from studio.render import gate
 from studio.tui import theme
+from studio.tui.complaint import SECONDS, complain_in
 from studio.tui.main import MainScreen
 from studio.tui.palette import StudioCommands
 
@@ -83,12 +84,11 @@ class StudioApp(App[None]):
     def panic(self, *renderables: RenderableType) -> None:
         self._close_messages_no_wait()
 
-    def complain(self, error: StudioError, what: str = "") -> None:
-        """An error as one notification: what went wrong, and what to do next."""
-        message = gate.line(error.message, 300)
-        if error.hint:
-            message += "\n" + gate.line(error.hint, 300)
-        self.notify(message, title=what or "That did not work", severity="error", timeout=8, markup=False)
+    def complain(self, error: StudioError, what: str = "", by: Screen[None] | None = None) -> None:
+        """What went wrong, and what to do next: in the dialog `by`, or the one on top, else as one notification."""
+        title, message, hint = what or "That did not work", gate.line(error.message, 300), gate.line(error.hint or "", 300)
+        if not complain_in(by or self.screen, title, message, hint):
+            self.notify(f"{message}\n{hint}".strip(), title=title, severity="error", timeout=SECONDS, markup=False)
 
     def tell(self, words: str, title: str = "") -> None:
         """A short notice; `words` may quote stored text."""

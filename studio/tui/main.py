@@ -39,6 +39,10 @@ if TYPE_CHECKING:
 
 TITLE_EDGES = 6
 """Columns inside a pane's frame that its title cannot use."""
+FRAME = 2
+"""Rows of a pane's frame."""
+MOST_WHY, MOST_WHY_LOW = 12, 8
+"""Rows of the why pane where it is opened by its key, and where the window is low."""
 SETTLE = 0.04
 """Seconds that the cursor rests before a checkpoint is loaded."""
 
@@ -172,6 +176,16 @@ class MainScreen(Copying, Moving, Futures, Opening):
 
     def on_resize(self) -> None:
         self.call_after_refresh(self._say_title)
+        self.call_after_refresh(self._fit_why)
+
+    def _fit_why(self) -> None:
+        """Where there is little room, why takes what it needs of it and no more."""
+        view = self.query_one("#why", WhyView)
+        if self.has_class("why-open") and (self.has_class("low") or self.has_class("narrow")):
+            most = MOST_WHY_LOW if self.has_class("low") else MOST_WHY
+            view.styles.height = min(most, view.virtual_size.height + FRAME)
+        else:
+            view.styles.clear_rule("height")
 
     def _say_title(self) -> None:
         row = self.here
@@ -279,9 +293,10 @@ class MainScreen(Copying, Moving, Futures, Opening):
         view = self.query_one("#why", WhyView)
         view.border_title = Content(event.title)
         view.show(event.lines or (BLANK,))
+        self._fit_why()
 
     def on_failed(self, event: Failed) -> None:
-        self.app.complain(event.error, event.what)
+        self.app.complain(event.error, event.what, self)
 
     # ------------------------------------------------------------------ the table of actions
 

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
 WRITTEN = "Written to the scratch file and read back."
 SURPRISED = "Look at the result: it is not quite what you asked for"
+NOTED = "Forked as you asked and read back; this could not be done beside it"
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,7 +29,14 @@ class Made:
     origin: Address
     then_run: bool
     surprises: tuple[str, ...] = ()
-    """Where the stored result is not what was asked for."""
+    """What there is to say about the stored result."""
+    verified: bool = True
+    """It is what was asked for: the surprises are about something else."""
+
+    @property
+    def title(self) -> str:
+        """The sentence above the surprises."""
+        return NOTED if self.verified else SURPRISED
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,7 +10,7 @@ from studio.model import RunEvent, RunPlan
 from studio.render import gate, secrets
 from studio.tui import draw
 from studio.tui.lines import BLANK, Line
-from studio.tui.moves import SURPRISED, WRITTEN, Made
+from studio.tui.moves import WRITTEN, Made
 from studio.tui.panes.changes import question
 
 STATUS = {
@@ -80,7 +80,7 @@ def fork_lines(made: Made) -> tuple[Line, ...]:
     if not made.surprises:
         return (Line(draw.own("✓ ", "$success") + draw.own(f"Forked. {WRITTEN}", "$quiet"), 1, hanging=2), BLANK)
     told = (Line(draw.text(one, width=600), 2) for one in made.surprises)
-    return (Line(draw.own(SURPRISED, "bold $wait"), 1), *told, BLANK)
+    return (Line(draw.own(made.title, "bold $wait"), 1), *told, BLANK)
 
 
 def refusal_lines(error: StudioError) -> tuple[Line, ...]:

@@ -63,7 +63,7 @@ def _wrote(step: why.Step, path: str) -> Line:
         words = draw.own("Who wrote it is not known", "bold $wait")
     change, how = step.changes[0], BASIS.get(step.basis, "")
     if change.path == path and change.op == "replace":
-        words = words + draw.own("  was ", "$faint") + draw.value(path, change.before, 40)
+        words = words + draw.own("  was ", "$faint") + draw.value(path, change.before, 160)
     number = draw.own(f"{draw.number(step.row)} ", "$quiet")
     return Line(number + words + draw.own(f"  {how}" if how else "", "$faint"), 1, address=step.address, hanging=4)
 
@@ -87,7 +87,7 @@ def _reasons(reasons: tuple[why.Reason, ...]) -> list[Line]:
         for interrupt in reason.interrupts[:1]:
             asked = draw.own("   ← ", "$faint") + draw.own("asked ", "$quiet") + draw.text(question(interrupt.value), width=160)
             if interrupt.answered:
-                asked = asked + draw.own("  answered ", "$faint") + draw.own(preview.summary(interrupt.answer, 40))
+                asked = asked + draw.own("  answered ", "$faint") + draw.own(preview.summary(interrupt.answer, 160))
             lines.append(Line(asked, 1, hanging=5))
     return lines
 
@@ -95,7 +95,7 @@ def _reasons(reasons: tuple[why.Reason, ...]) -> list[Line]:
 def _earlier(step: why.Step, show_secrets: bool) -> Line:
     """One superstep before the write, with the value in it that looks related, or the first it wrote."""
     path, value = step.related[0] if step.related else (step.changes[0].path, step.changes[0].after)
-    who = "input" if step.kind == "input" else draw.title(step.row, 28)
+    who = "input" if step.kind == "input" else draw.title(step.row, 60)
     more = f" +{len(step.changes) - 1}" if len(step.changes) > 1 and not step.related else ""
     content = (
         draw.own("   ← ", "$faint")
@@ -103,12 +103,12 @@ def _earlier(step: why.Step, show_secrets: bool) -> Line:
         + draw.own(who, "bold")
         + (draw.own("  looks related", "bold $wait") if step.related else draw.own(""))
         + draw.own("  ")
-        + draw.text(path, "$quiet", 40)
+        + draw.text(path, "$quiet", 120)
         + draw.own(" = ", "$faint")
-        + draw.value(path, value, 60, show_secrets=show_secrets)
+        + draw.value(path, value, 160, show_secrets=show_secrets)
         + draw.own(more, "$faint")
     )
-    return Line(content, 1, address=step.address, nowrap=True)
+    return Line(content, 1, address=step.address, hanging=5)
 
 
 def _gap(gap: why.Gap) -> Line:

@@ -8,6 +8,7 @@ import subprocess
 import sys
 import textwrap
 import time
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +16,8 @@ import pytest
 from textual.widgets import Button, Checkbox, Input, Select, TextArea
 
 from studio import tagged
+from studio.model import ForkRequest, ForkResult
+from studio.session import Session
 from studio.tui import point
 from studio.tui.messages import StoreChanged
 from studio.tui.panes.state import StatePane
@@ -506,3 +509,40 @@ async def test_a_text_is_edited_as_text_and_as_json_on_request(support: Path, tm
             await drive.press("ctrl+s")
             await drive.until(lambda: drive.app.screen is screen)
             assert [(edit.path, edit.doc) for edit in screen.edits] == [("/intent/wants", 'a "new" wish')]
+
+
+async def test_what_is_wrong_with_an_edit_is_said_above_the_keys_of_its_dialog(support: Path, tmp_path: Path) -> None:
+    with opened(support, tmp_path / "s.sqlite") as session:
+        for size in ((80, 24), (120, 40)):
+            async with driven(session, session.resolve("5", "refund-4711"), size) as drive:
+                await drive.until(lambda drive=drive: drive.main.point)
+                await drive.press("3", "right")
+                await drive.loaded()
+                drive.main.query_one("#state", StatePane).select_path("/refund")
+                await drive.until(lambda drive=drive: drive.main.selected_path == "/refund")
+                await drive.press("enter")
+                (await editor(drive)).load_text("{")
+                foot = drive.text("#edit-keys")
+                await drive.press("ctrl+s")
+                await drive.shows("Not valid yet: ")
+                assert not drive.app._notifications and drive.text("#edit-keys") == foot
+
+
+async def test_a_fork_that_is_as_asked_is_not_called_a_surprise(
+    support: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def unaudited(self: Session, request: ForkRequest) -> ForkResult:
+        told = ("The fork is stored, but its entry in the audit could not be completed.",)
+        return replace(fork(self, request), surprises=told)
+
+    fork = Session.fork
+    with opened(support, tmp_path / "s.sqlite") as session:
+        async with driven(session, session.resolve("5", "refund-4711")) as drive:
+            await open_fork_form(drive)
+            monkeypatch.setattr(Session, "fork", unaudited)
+            await drive.until(lambda: not drive.app.screen.query_one("#fork-only", Button).disabled)
+            await drive.press("ctrl+s")
+            await drive.until(lambda: drive.app._notifications, "a notice")
+            assert [told.title for told in drive.app._notifications] == [
+                "Forked as you asked and read back; this could not be done beside it"
+            ]

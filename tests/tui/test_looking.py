@@ -12,6 +12,7 @@ from textual.widgets import Input
 
 from studio.actions import ACTIONS
 from studio.model import Address, ForkRequest
+from studio.tui.lines import LineView
 from studio.tui.main import MainScreen
 from studio.tui.messages import StoreChanged
 from studio.tui.panes.state import StatePane
@@ -161,6 +162,22 @@ async def test_d_pins_the_base_of_every_diff(shop: Path, tmp_path: Path) -> None
             assert any("/approved" in line for line in drive.lines("#changes"))
             await drive.press("d")
             await drive.shows("vs parent #6")
+
+
+async def test_lines_of_why_wrap_and_take_no_more_room_than_they_need(tmp_path: Path) -> None:
+    long = " ".join(f"word{index}" for index in range(14))
+    path = make_states(tmp_path / "w.sqlite", {"first": long}, {"first": long, "second": "x"}, {"first": long, "second": long})
+    with opened(path, tmp_path / "s.sqlite") as session:
+        async with driven(session, session.resolve("2"), (80, 24)) as drive:
+            await drive.loaded()
+            await drive.press("b")
+            await drive.until(lambda: "word13" in drive.text("#why"), "the end of a long value")
+            rows = drive.main.query_one("#why").region.height
+            assert rows == drive.main.query_one("#why", LineView).virtual_size.height + 2 or rows == 8
+        async with driven(session, session.resolve("0"), (80, 24)) as drive:
+            await drive.loaded()
+            await drive.press("b")
+            await drive.until(lambda: 3 <= drive.main.query_one("#why").region.height <= 5, "a small why")
 
 
 async def test_search_finds_a_value_and_goes_there(shop: Path, tmp_path: Path) -> None:

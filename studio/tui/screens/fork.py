@@ -338,14 +338,13 @@ class ForkScreen(ModalScreen[Made | None]):
         surprises = tuple(result.surprises)
         if not result.verified and not surprises:
             surprises = ("the stored result differs from what was asked for",)
-        if event.then_run:  # the run's dialog tells it: a toast would cover its foot
-            self.dismiss(Made(result.root, self.point.address, True, surprises))
-            return
-        if surprises:
-            self.app.notify(gate.clean("\n".join(surprises)), title=moves.SURPRISED, severity="warning", timeout=12, markup=False)
-        else:
+        to_show = result.root if event.then_run else result.address
+        made = Made(to_show, self.point.address, event.then_run, surprises, result.verified)
+        if not made.then_run and surprises:  # the run's dialog tells it by itself: a toast would cover its foot
+            self.app.notify(gate.clean("\n".join(surprises)), title=made.title, severity="warning", timeout=12, markup=False)
+        elif not made.then_run:
             self.app.tell(moves.WRITTEN, title="Forked")
-        self.dismiss(Made(result.address, self.point.address, False))
+        self.dismiss(made)
 
     def on_failed(self, event: Failed) -> None:
         self._writing = False
