@@ -7,11 +7,10 @@ from typing import Any
 
 from studio.errors import StudioError
 from studio.model import RunEvent, RunPlan
-from studio.render import gate, secrets
+from studio.render import gate, questions, secrets
 from studio.tui import draw
 from studio.tui.lines import BLANK, Line
 from studio.tui.moves import WRITTEN, Made
-from studio.tui.panes.changes import question
 
 STATUS = {
     "planning": ("planning …", "$quiet"),
@@ -177,5 +176,7 @@ def _end(data: Mapping[str, Any], error_told: bool) -> list[Line]:
         lines.append(Line(draw.block(secrets.mask_text(str(text)), "$error", 4_000), 1))
     for one in data.get("interrupts") or ():
         if isinstance(one, dict):
-            lines.append(Line(draw.own("■ ", "$wait") + draw.text(question(one.get("value")), "bold", 400), 1, hanging=2))
+            lines.append(
+                Line(draw.own("■ ", "$wait") + draw.text(questions.asked(one.get("value"), 400).words, "bold", 400), 1, hanging=2)
+            )
     return lines

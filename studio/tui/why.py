@@ -6,10 +6,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from studio import why
-from studio.render import gate, labels, masking, preview
+from studio.render import gate, labels, masking, preview, questions
 from studio.tui import draw
 from studio.tui.lines import Line
-from studio.tui.panes.changes import question
 from studio.tui.point import Point
 
 if TYPE_CHECKING:
@@ -85,7 +84,11 @@ def _reasons(reasons: tuple[why.Reason, ...]) -> list[Line]:
         name = draw.text(reason.task or "it", "bold", 30)
         lines.append(Line(draw.own("   ← ", "$faint") + name + draw.own(" ran because ", "$quiet") + because, 1, hanging=5))
         for interrupt in reason.interrupts[:1]:
-            asked = draw.own("   ← ", "$faint") + draw.own("asked ", "$quiet") + draw.text(question(interrupt.value), width=160)
+            asked = (
+                draw.own("   ← ", "$faint")
+                + draw.own("asked ", "$quiet")
+                + draw.text(questions.asked(interrupt.value, 160).words, width=160)
+            )
             if interrupt.answered:
                 asked = asked + draw.own("  answered ", "$faint") + draw.own(preview.summary(interrupt.answer, 160))
             lines.append(Line(asked, 1, hanging=5))

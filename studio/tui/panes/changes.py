@@ -9,7 +9,7 @@ from textual.content import Content
 
 from studio import tagged, toolcalls
 from studio.model import Address, Author, Change, State, Task, Value
-from studio.render import gate, labels, masking, preview
+from studio.render import gate, labels, masking, preview, questions
 from studio.tui import draw
 from studio.tui.lines import BLANK, Line
 from studio.tui.point import Point
@@ -277,7 +277,7 @@ def task_lines(task: Task, inner: Sequence[Address]) -> list[Line]:
     name = draw.text(task.name or "name not known", "bold" if task.name else "$wait", 40)
     lines = [Line(name + Content("  ") + draw.own(labels.TASK_WORDS.get(task.status, task.status), style), 2)]
     for interrupt in task.interrupts:
-        shown = draw.own("asked ", "$faint") + draw.text(question(interrupt.value), "bold", 400)
+        shown = draw.own("asked ", "$faint") + draw.text(questions.asked(interrupt.value, 400).words, "bold", 400)
         if interrupt.answered:
             shown = shown + draw.own("  answered ", "$faint") + draw.new(preview.summary(interrupt.answer, 80))
         else:
@@ -290,15 +290,3 @@ def task_lines(task: Task, inner: Sequence[Address]) -> list[Line]:
     if mine:
         lines.append(Line(draw.own(f"→ subgraph, {labels.plural(len(mine), 'superstep')}", "$lane-sub"), 4, address=mine[0]))
     return lines
-
-
-def question(stored: Value) -> str:
-    """An interrupt's value as a person reads it: its own words where it has some. Masked."""
-    if isinstance(stored, str):
-        return masking.text(stored)
-    if isinstance(stored, dict):
-        for key in ("question", "message", "prompt", "text", "description", "title"):
-            words = stored.get(key)
-            if isinstance(words, str) and words:
-                return masking.text(words)
-    return preview.summary(stored, 400)

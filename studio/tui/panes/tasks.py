@@ -8,10 +8,10 @@ from textual.content import Content
 
 from studio import tagged
 from studio.model import Task
-from studio.render import gate, labels, preview, secrets
+from studio.render import gate, labels, preview, questions, secrets
 from studio.tui import draw
 from studio.tui.lines import BLANK, Line
-from studio.tui.panes.changes import inner_rows, inside, question
+from studio.tui.panes.changes import inner_rows, inside
 from studio.tui.point import Point
 
 if TYPE_CHECKING:
@@ -67,7 +67,7 @@ def _task(task: Task, point: Point, tree: CheckpointTree) -> list[Line]:
         folded = inside(path, write.value, show_secrets=point.show_secrets, editable=False)
         lines.append(_fact("wrote", shown, folded=folded))
     for interrupt in task.interrupts:
-        lines.append(_fact("asked", draw.text(question(interrupt.value), "bold", 2_000)))
+        lines.append(_fact("asked", draw.text(questions.asked(interrupt.value, 2_000).words, "bold", 2_000)))
         if isinstance(interrupt.value, dict):
             lines.append(
                 _fact(

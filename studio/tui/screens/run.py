@@ -18,13 +18,12 @@ from textual.worker import get_current_worker
 from studio import tagged
 from studio.errors import PatchError, RunError, StudioError
 from studio.model import Address, GraphSpec, RunEvent, RunPlan, RunRequest
-from studio.render import preview
+from studio.render import gate, preview, questions
 from studio.tui import draw, moves, runlog
 from studio.tui.keys import KeyLine
 from studio.tui.lines import Line, LineView
 from studio.tui.messages import Failed, JumpTo, PathSelected, PlanReady, RunSaid, RunStarted
 from studio.tui.moves import Made, Question
-from studio.tui.panes.changes import question
 
 if TYPE_CHECKING:
     from studio.runs import Run
@@ -295,11 +294,15 @@ class RunScreen(ModalScreen[Address | None]):
             )
         )
         for index, one in enumerate(found):
-            words = Content.styled("■ ", "$wait") + draw.text(question(one.value), "bold", 600)
+            words = Content.styled("■ ", "$wait") + draw.text(questions.asked(one.value, 600).words, "bold", 600)
             area.mount(Static(words, classes="answer question", markup=False))
             if isinstance(one.value, dict) and len(one.value) > 1:
-                told = question(one.value)
-                rest = {key: value for key, value in one.value.items() if value != told}
+                told = questions.asked(one.value, 600).words
+                rest = {
+                    key: value
+                    for key, value in one.value.items()
+                    if not (isinstance(value, str) and gate.line(value, 600) == told)
+                }
                 details = preview.summary(rest, 300, show_secrets=self.session.show_secrets)
                 area.mount(Static(draw.own("  " + details, "$faint"), classes="answer details", markup=False))
             area.mount(Input(placeholder=moves.choices(one.value), classes="answer flat", id=f"answer-{index}"))

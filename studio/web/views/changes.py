@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from studio import tagged, toolcalls
 from studio.model import START, Author, Change, Comparison, State, Task, Value
-from studio.render import gate, labels, masking, preview, secrets
+from studio.render import gate, labels, masking, preview, questions, secrets
 from studio.tree import CheckpointTree
 from studio.web.links import Place
 from studio.web.views.values import (
@@ -242,7 +242,7 @@ def scheduled(task: Task, place: Place, tree: CheckpointTree) -> Scheduled:
     question = answer = note = text = ""
     if task.interrupts:
         last = task.interrupts[-1]
-        question = question_text(last.value)
+        question = questions.asked(last.value).quoted
         answer = preview.summary(last.answer, 120) if last.answered else ""
         if len(task.interrupts) > 1:
             note = f"{len(task.interrupts)} questions"
@@ -272,17 +272,6 @@ def scheduled(task: Task, place: Place, tree: CheckpointTree) -> Scheduled:
         note=note,
         links=tuple(_track(ns, place, tree) for ns in task.subgraph_ns if ns),
     )
-
-
-def question_text(value: Value) -> str:
-    """An interrupt's question in words: the text of the usual keys, else the value in one line."""
-    if isinstance(value, str):
-        return gate.line(masking.text(value), 300)
-    if isinstance(value, Mapping):
-        for key in ("question", "message", "prompt", "text", "description", "action"):
-            if isinstance(value.get(key), str):
-                return gate.line(masking.text(value[key]), 300)
-    return preview.summary(value, 300)
 
 
 def _track(ns: str, place: Place, tree: CheckpointTree) -> tuple[str, str]:

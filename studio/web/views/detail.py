@@ -8,10 +8,10 @@ from typing import Any
 
 from studio import tagged, toolcalls
 from studio.model import Interrupt, State, Task, Value
-from studio.render import gate, labels, masking, preview, secrets
+from studio.render import gate, labels, masking, preview, questions, secrets
 from studio.tree import CheckpointTree
 from studio.web.links import Place
-from studio.web.views.changes import STATUS_KINDS, _track, question_text
+from studio.web.views.changes import STATUS_KINDS, _track
 from studio.web.views.values import PAGE, Line, Node, Reveal, Shown, node, shown
 from studio.web.views.why import because
 
@@ -176,7 +176,7 @@ def _question(interrupt: Interrupt) -> Question:
     structured = not isinstance(interrupt.value, (str, int, float, bool, type(None)))
     return Question(
         id=gate.line(interrupt.id or "", 80),
-        text=question_text(interrupt.value),
+        text=questions.asked(interrupt.value).quoted,
         answered=interrupt.answered,
         answer=preview.summary(interrupt.answer, 200) if interrupt.answered else "",
         value=node("", "question", interrupt.value, depth=2) if structured else None,

@@ -11,9 +11,8 @@ from typing import Protocol
 from studio import tagged
 from studio.errors import StudioError
 from studio.model import ForkPreview, RunPlan, Value
-from studio.render import gate, masking, preview, secrets
+from studio.render import gate, masking, preview, questions, secrets
 from studio.running.ways import NOTHING_LEFT
-from studio.web.views.changes import question_text
 from studio.web.views.values import Shown, Span, shown, text_spans
 
 MOST_PREVIEW = 40
@@ -160,14 +159,14 @@ class AnswerRow:
 
 def answer_row(ident: str, node: str, value: Value) -> AnswerRow:
     """A question to answer, with everything that was handed to `interrupt`."""
-    question, leaves = question_text(value), []
+    question, leaves = questions.asked(value), []
     for name, leaf in _leaves(value, "", 0):
         words = preview.summary(leaf, 160, key=name.rpartition(".")[2])
-        if not (isinstance(leaf, str) and gate.line(leaf, 300) == question):
+        if not (isinstance(leaf, str) and gate.line(leaf, 300) == question.words):
             leaves.append((gate.line(name, 80), words))
         if len(leaves) == MOST_DETAILS:
             break
-    return AnswerRow(ident, gate.line(node, 60), question, details=tuple(leaves))
+    return AnswerRow(ident, gate.line(node, 60), question.quoted, details=tuple(leaves))
 
 
 def _leaves(value: Value, name: str, depth: int) -> Iterator[tuple[str, Value]]:

@@ -1,0 +1,60 @@
+"""How an interrupt is titled: a sentence, whatever a program handed over."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any, TypedDict
+
+import pytest
+from bs4 import BeautifulSoup
+from langchain_core.messages import AIMessage
+from langgraph.graph import START, StateGraph
+from langgraph.types import interrupt
+
+from tests.factories import config, saver_at
+from tests.tui.driving import driven, opened
+from tests.web.conftest import client_of
+
+CALL = {"name": "send_email", "args": {"to": "mara"}, "id": "call_1"}
+MAY_IT = 'May it call send_email(to="mara")?'
+ASKED: list[tuple[Any, str, bool]] = [
+    ("Send it?", "Send it?", True),
+    (AIMessage("Shall I refund 49.90 EUR?"), "Shall I refund 49.90 EUR?", True),
+    ({"question": AIMessage("Shall I?")}, "Shall I?", True),
+    ([{"text": "One question"}], "One question", True),
+    (AIMessage("", tool_calls=[CALL]), MAY_IT, False),
+    ({"action_requests": [{**CALL, "description": "Tool execution requires approval"}]}, MAY_IT, False),
+    ([{"action_request": {"action": "send_email", "args": {"to": "mara"}}, "description": "…"}], MAY_IT, False),
+    ({"amount": 49.9, "order": "4711"}, 'What do you say to amount 49.9, order "4711"?', False),
+    ({"amount": 1, "api_key": "sk-ant-abcdefghijklmnop1234567890"}, "What do you say to amount 1, api_key ", False),
+    (None, "It waits for an answer and says no more.", False),
+    (42, "What do you say to 42?", False),
+]
+
+
+def paused(path: Path, value: Any) -> Path:
+    """A file whose one thread waits at `interrupt(value)`."""
+
+    class Empty(TypedDict, total=False):
+        answer: Any
+
+    builder: StateGraph[Any] = StateGraph(Empty)
+    builder.add_node("ask", lambda state: {"answer": interrupt(value)})
+    builder.add_edge(START, "ask")
+    with saver_at(path) as saver:
+        builder.compile(checkpointer=saver).invoke({}, config("asks"))
+    return path
+
+
+@pytest.mark.parametrize(("value", "words", "said"), ASKED)
+async def test_an_interrupt_is_titled_by_a_sentence_in_both_uis(tmp_path: Path, value: Any, words: str, said: bool) -> None:
+    path = paused(tmp_path / "asks.sqlite", value)
+    with client_of(path) as client:
+        html = BeautifulSoup(client.get("/f/asks.sqlite").text, "html.parser")
+        title = html.select_one("#answer .question").text  # type: ignore[union-attr]
+        assert words in title and title.startswith("“") == said and "sk-ant" not in html.text
+    with opened(path, tmp_path / "s.sqlite") as session:
+        async with driven(session) as drive:
+            await drive.loaded()
+            shown = "\n".join(drive.lines("#changes"))
+            assert words in shown and "sk-ant" not in shown
