@@ -21,7 +21,7 @@ from studio.forks.copy import Draft
 from studio.forks.plan import Built, Finished, Level, Plan, build
 from studio.forks.rows import NewWrite
 from studio.forks.scratch import Scratch, record_origin
-from studio.forks.writing import check_writable, refuse_triggers, write_transaction
+from studio.forks.writing import check_writable, foresee_triggers, refuse_triggers, write_transaction
 from studio.history.namespaces import ns_node, ns_task_id
 from studio.model import Address, Checkpoint, ForkPreview, ForkRequest, ForkResult, RawCheckpoint, State, Task, Value, WriteRow
 from studio.stores import open_store
@@ -52,6 +52,8 @@ class Forker:
     def preview(self, request: ForkRequest) -> ForkPreview:
         """What `fork` would store. Never writes; a refusal is a value. RefError when the checkpoint is not there."""
         try:
+            if request.in_place and not self._scratch.is_store:
+                foresee_triggers(self._base().location)
             plan = self._together(lambda: self._plan(request))
             build(plan, plan.newest)
         except PatchError as error:

@@ -12,7 +12,7 @@ from studio.errors import OpenError, PatchError
 from studio.forks.rows import find_tables
 from studio.model import Address
 from studio.stores.sniff import refuse_odd_side_files
-from studio.stores.sqlite_file import turn
+from studio.stores.sqlite_file import SqliteFile, turn
 
 BUSY_SECONDS = 10.0
 """How long a write waits for another program to finish its own."""
@@ -72,6 +72,18 @@ def check_triggers(path: str) -> None:
         tables = find_tables(connection)
         if tables is not None:
             refuse_triggers(connection, path, tables.names)
+
+
+def foresee_triggers(path: str) -> None:
+    """The same before anything is written, by a look that leaves no trace."""
+
+    def look(connection: sqlite3.Connection) -> None:
+        tables = find_tables(connection)
+        if tables is not None:
+            refuse_triggers(connection, path, tables.names)
+
+    with contextlib.closing(SqliteFile(path)) as file:
+        file.look(look)
 
 
 def use_wal(path: str) -> None:

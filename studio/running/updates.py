@@ -20,7 +20,7 @@ from studio.codec.untagged import from_tagged
 from studio.diff import diff
 from studio.errors import PatchError, RunError
 from studio.explain import Explainer
-from studio.forks.writing import check_writable
+from studio.forks.writing import check_writable, foresee_triggers
 from studio.model import Address, ForkPreview, ForkRequest, ForkResult, State, Tagged_JSON
 from studio.overlay import Overlay
 from studio.running.audited import begin_audit
@@ -87,6 +87,8 @@ def preview(session: Session, inspector: Inspector, request: ForkRequest) -> For
         scratch = Scratch(session.location, str(Path(folder) / "preview.sqlite"))
         Forker(session.overlay, session.explainer, scratch).bring(request.address, writes=_is_leaf(session, request.address))
         try:
+            if request.in_place:
+                foresee_triggers(session.location)
             trusted = _trusted(session, inspector, graph, request)
             made = _called(session, graph, request, state, request.address, scratch.path, trusted)
         except (RunError, PatchError) as error:

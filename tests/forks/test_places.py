@@ -22,7 +22,7 @@ from studio.errors import OpenError, PatchError, RefError
 from studio.forks import scratch as places
 from studio.forks import writing
 from studio.forks.scratch import Scratch
-from studio.model import Address, WriteRow
+from studio.model import Address, ForkRequest, WriteRow
 from studio.notes import Notes
 from tests.factories import config, folder_snapshot, saver_at
 from tests.forks import graphs
@@ -253,6 +253,10 @@ def test_a_file_whose_triggers_would_change_other_rows_is_not_written_in_place(o
     change(order, f"CREATE TRIGGER tidy AFTER INSERT ON {table} BEGIN DELETE FROM checkpoints WHERE thread_id = 'other'; END")
     before = rows(order, "SELECT * FROM checkpoints ORDER BY rowid")
     with studio_on(order) as studio:
+        seen = folder_snapshot(order.parent)
+        foreseen = studio.forker.preview(ForkRequest(studio.before("b"), in_place=True))
+        assert foreseen.refused and "tidy" in foreseen.refused and "--in-place" in foreseen.refused
+        assert folder_snapshot(order.parent) == seen, "a preview leaves no trace"
         with pytest.raises(PatchError, match=r"triggers .*tidy") as refused:
             studio.fork(studio.before("b"), in_place=True)
         assert "scratch file" in refused.value.hint
