@@ -14,7 +14,7 @@ from studio.session import Session
 from studio.web import acts, pages
 from studio.web.book import Book
 from studio.web.render import Pages
-from studio.web.replies import Notice, failure, html, notice_of, partial, status_of
+from studio.web.replies import Notice, failure, html, notice_of, partial, status_of, ways_on
 from studio.web.security import Guard, Scope, TooLarge
 
 TYPES = {".css": "text/css", ".js": "text/javascript", ".svg": "image/svg+xml", ".txt": "text/plain", ".json": "application/json"}
@@ -85,7 +85,7 @@ def create_app(
 
     @app.exception_handler(StudioError)
     def known(request: Request, error: StudioError) -> Response:
-        return failure(templates, request, notice_of(error), status_of(error))
+        return failure(templates, request, notice_of(error), status_of(error), ways_on(app.book, request))
 
     @app.exception_handler(HTTPException)
     def http(request: Request, error: HTTPException) -> Response:

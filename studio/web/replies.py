@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 
 from fastapi import Request
@@ -10,6 +11,8 @@ from fastapi.responses import RedirectResponse, Response
 
 from studio.errors import PatchError, RefError, StudioError, UsageError
 from studio.render import gate
+from studio.web.book import Book
+from studio.web.links import Place, decode
 from studio.web.render import Pages
 
 THEMES = ("light", "dark")
@@ -78,9 +81,25 @@ def status_of(error: StudioError) -> int:
     )
 
 
-def failure(pages: Pages, request: Request, notice: Notice, status: int, back: str = "/") -> Response:
-    """An error as a fragment for the notice area, or as a page."""
+def failure(
+    pages: Pages, request: Request, notice: Notice, status: int, ways: Sequence[tuple[str, str]] = (("/", "Start page"),)
+) -> Response:
+    """An error as a fragment for the notice area, or as a page with (address, words) of the ways on, the best one first."""
     if partial(request):
         headers = {"HX-Retarget": "#notices", "HX-Reswap": "beforeend", "HX-Push-Url": "false"}
         return html(pages.page("_notice.html", error=notice), status, headers)
-    return html(pages.page("error.html", theme(request), error=notice, back=back, back_words="All threads"), status)
+    return html(pages.page("error.html", theme(request), error=notice, ways=ways), status)
+
+
+def ways_on(book: Book, request: Request) -> list[tuple[str, str]]:
+    """Where to go from a page that is not there: to its thread, to the threads of its file, to the start."""
+    found = [("/", "Start page")]
+    file = request.path_params.get("file")
+    if not isinstance(file, str) or file not in dict(book):
+        return found
+    found.insert(0, (Place(file).url("threads"), "All threads of this file"))
+    thread = decode(request.scope["query_string"]).get("thread")
+    with suppress(StudioError):
+        if thread is not None and thread in book.session(file).thread_ids():
+            found.insert(0, (Place(file, thread).url(), f"Thread {gate.line(thread, 80)}"))
+    return found

@@ -109,6 +109,16 @@ def test_what_is_not_there_is_said_as_page_or_as_fragment(page: TestClient) -> N
         assert part.headers["hx-push-url"] == "false"
 
 
+def test_from_a_checkpoint_that_is_gone_the_first_way_on_is_its_thread(page: TestClient) -> None:
+    ways = lambda url: [words(link) for link in BeautifulSoup(page.get(url).text, "html.parser").select(".ways-on a")]  # noqa: E731
+    gone = REFUND + "&at=1f0bbd60-4d5b-6bff-8000-0a5d2ac8bf6d"
+    assert ways(gone) == ["Thread refund-4711", "All threads of this file", "Start page"]
+    first = BeautifulSoup(page.get(gone).text, "html.parser").select_one(".ways-on a")
+    assert "reply" in page.get(str(first["href"])).text  # type: ignore[index]
+    assert ways("/f/support_agent.sqlite?thread=none") == ["All threads of this file", "Start page"]
+    assert ways("/f/none.sqlite") == ways("/nowhere") == ["Start page"]
+
+
 def test_threads_are_filtered_by_any_word(page: TestClient) -> None:
     names = lambda query: [words(b) for b in soup(page, f"/f/support_agent.sqlite/threads?q={query}").select(".thread-head b")]  # noqa: E731
     assert "refund-4711" in names("") and names("espresso refund") == ["refund-4711"]
