@@ -7,6 +7,8 @@ import pickle
 import subprocess
 import sys
 import time
+from collections import OrderedDict
+from decimal import Decimal
 from typing import Any
 
 import ormsgpack
@@ -16,7 +18,7 @@ from hypothesis import strategies as st
 from langchain_core.messages import AIMessage, HumanMessage
 from langgraph.checkpoint.serde.jsonplus import JsonPlusSerializer
 
-from studio.codec.inert import pickle_names
+from studio.codec.inert import UNREAD, pickle_names
 from studio.errors import PatchError
 from studio.value import MapValue, Opaque, Tagged, decode, decode_metadata, encode, equal
 
@@ -184,6 +186,41 @@ def test_damage_is_closed_bytes_with_a_reason() -> None:
     assert decode("sculpture", b"x").reason == "unsupported"
     assert decode("null", b"") is None
     assert decode_metadata(b"[1") == {}
+
+
+@pytest.mark.parametrize("protocol", range(6))
+def test_names_of_a_pickle_are_read_in_every_protocol(protocol: int) -> None:
+    twice = [OrderedDict(a=1), Decimal("1"), OrderedDict()]
+    assert [name for name in pickle_names(pickle.dumps(twice, protocol)) if name[0] != "_"] == [
+        "collections.OrderedDict", "decimal.Decimal",
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    "tricks",
+    [
+        b"\x8c\x02os\x94\x8c\x06system\x94K\x010\x93.",
+        b"\x8c\x02os\x8c\x06system(K\x01K\x021\x93.",
+        b"\x8c\x06system\x94\x8c\x02osh\x00\x93.",
+    ],
+)
+def test_a_name_that_is_put_together_on_the_stack_is_found(tricks: bytes) -> None:
+    assert pickle_names(b"\x80\x04" + tricks) == ("os.system",)
+
+
+@pytest.mark.parametrize(
+    "blob",
+    [
+        b"cos\nsystem\n" + b"N0" * 1_000_000 + b".",
+        b"cos\nsystem\n(S'echo'",
+        b"cos\nsystem\nI" + b"1" * 5_000 + b"\n.",
+        b"cos\nsystem\n" + b"".join(b"cm%d\nx\n" % number for number in range(50_000)) + b".",
+    ],
+)
+def test_a_pickle_whose_names_are_not_all_read_says_so(blob: bytes) -> None:
+    names = decode("pickle", blob).names
+    assert names[0] == "os.system" and names[-1] == UNREAD
+    assert len(names) < 1_100
 
 
 def test_a_pickle_tells_what_it_would_import_without_loading() -> None:
