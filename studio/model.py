@@ -180,6 +180,8 @@ class Task:
     """True where the name was derived rather than stored."""
     arg: Value = None
     """The argument of a Send, else None."""
+    unstored: str = ""
+    """Why a subgraph of it is known to have run whose checkpoints are not in this store; "" where nothing says so."""
     calls: tuple[Task, ...] = ()
     """`@task` calls made inside this one (functional API); their names are not stored."""
 

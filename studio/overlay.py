@@ -108,6 +108,11 @@ class Overlay:
             found.update(header.checkpoint_ns for _, header in self._scratch_checkpoints(thread_id, 0))
         return tuple(sorted(found))
 
+    def written_namespaces(self, thread_id: str) -> tuple[str, ...]:
+        """The namespaces that the base's writes name: those of the scratch file may belong to copies."""
+        direct: Callable[[str], tuple[str, ...]] | None = getattr(self.base, "written_namespaces", None)
+        return direct(thread_id) if direct is not None else ()
+
     def outline(self, thread_id: str) -> Outline:
         found = outline(self.base, thread_id)
         own = self._scratch_checkpoints(thread_id, 0)

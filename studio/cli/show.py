@@ -128,6 +128,8 @@ def _task(task: Task, out: Out) -> None:
         out.say(f"    argument {out.brief(task.arg, 100)}")
     for write in task.writes:
         out.say(f"    wrote {line(write.channel)} = {out.brief(write.value, 100, write.channel)}")
+    if task.unstored:
+        out.say(out.paint(f"    {labels.UNSTORED}: {line(task.unstored, 200)}", "yellow"))
     if task.error:
         text = task.error if out.show_secrets else secrets.mask_text(task.error)
         out.say(out.paint(f"    error {line(text, 400)}", "red"))

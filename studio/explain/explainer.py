@@ -6,7 +6,8 @@ raises for what a file holds; what cannot be known is None, or a problem.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from itertools import islice
 
 from studio.errors import RefError
@@ -18,9 +19,10 @@ from studio.explain.ids import parse_path, static_ns
 from studio.explain.nodes import run_nodes, written_channels
 from studio.explain.planning import Planner, editor_of
 from studio.explain.reader import Reader
-from studio.explain.rows import group
+from studio.explain.rows import TaskRows, group
 from studio.explain.tasks import live_status
 from studio.explain.threads import ChildrenOf, Threads
+from studio.explain.unstored import evidence
 from studio.explain.values import Values
 from studio.model import (
     START,
@@ -99,6 +101,8 @@ class Explainer:
         rows = self.reader.rows([address] if parent is None else [address, parent])
         mine = group(rows[address])
         tasks, others, known = self.planner.tasks(blob, mine, rows[parent] if parent is not None else ())
+        if any(task.status != "pending" and not task.subgraph_ns for task in tasks):
+            tasks = self._unstored(address, tasks, mine)
         values, internal = blob.state_values(self.threads.learned(address).nodes if blob.old else frozenset())
         values, rebuilt, lost = self.values.completed(blob, values, mine)
         names = tuple(task.name for task in tasks if parse_path(task.path).kind != "handler")
@@ -126,6 +130,16 @@ class Explainer:
             others=tuple(others),
             unrebuilt=lost,
         )
+
+    def _unstored(self, address: Address, tasks: Sequence[Task], mine: Mapping[str, TaskRows]) -> list[Task]:
+        """The tasks, each with what says that a subgraph of it is missing here."""
+        named, shared = self.threads.unstored(address.thread_id), ambiguous(tasks)
+        found = []
+        for task in tasks:
+            ran = task.status != "pending"
+            why = evidence(task, mine.get(task.id or ""), address.checkpoint_ns, named, shared) if ran else ""
+            found.append(replace(task, unstored=why) if why else task)
+        return found
 
     # -- changes ----------------------------------------------------------------------------------------------------------
 
@@ -249,12 +263,16 @@ class Explainer:
 
 def shared_ids(tasks: Sequence[Task], address: Address) -> list[Problem]:
     """Open questions of several tasks under one id cannot be answered by that id."""
+    return [
+        Problem("ambiguous-interrupt-id", address.checkpoint_id, f"{count} tasks ask under the one id {ident}")
+        for ident, count in ambiguous(tasks).items()
+    ]
+
+
+def ambiguous(tasks: Sequence[Task]) -> dict[str, int]:
+    """Ids that open questions of several tasks bear, with the number of the tasks."""
     counts: dict[str, int] = {}
     for task in tasks:
         for ident in {question.id for question in task.interrupts if question.id and not question.answered}:
             counts[ident] = counts.get(ident, 0) + 1
-    return [
-        Problem("ambiguous-interrupt-id", address.checkpoint_id, f"{count} tasks ask under the one id {ident}")
-        for ident, count in counts.items()
-        if count > 1
-    ]
+    return {ident: count for ident, count in counts.items() if count > 1}

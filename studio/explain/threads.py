@@ -6,7 +6,7 @@ Nothing here is needed for an ordinary checkpoint of format 3 or later: those ex
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Hashable, Iterable, Sequence
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from typing import TypeVar
 
 from studio.explain.cache import Bounded
@@ -98,6 +98,17 @@ class Threads:
             return {caller: tuple(sorted(spaces)) for caller, spaces in found.items()}
 
         return self._once(("subgraphs", thread_id), make)
+
+    def unstored(self, thread_id: str) -> Mapping[str, str]:
+        """Namespaces that something names although they hold no checkpoint, with what names them."""
+
+        def make() -> Mapping[str, str]:
+            from studio.explain.unstored import implied
+
+            written = getattr(self.store, "written_namespaces", None)
+            return implied(self.namespaces(thread_id), written(thread_id) if callable(written) else ())
+
+        return self._once(("unstored", thread_id), make)
 
     def namespaces(self, thread_id: str) -> tuple[str, ...]:
         direct = getattr(self.store, "namespaces", None)

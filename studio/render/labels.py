@@ -28,6 +28,7 @@ REBUILT_WORDS: dict[str, tuple[str, str]] = {
     "unavailable": ("not rebuildable", "not stored here, and the changes that lead to it are not all there"),
 }
 """How a value came that the checkpoint does not hold: (label, one sentence)."""
+UNSTORED = "ran a subgraph whose checkpoints are not in this store"
 TASK_WORDS: dict[TaskStatus, str] = {
     "done": "finished",
     "failed": "failed",

@@ -14,6 +14,7 @@ from studio.stores.headers import HEAD_BYTES, created_at, is_uuid6
 from studio.stores.layout import Layout, Table
 from studio.stores.outline import Outline
 
+_MOST_NAMESPACES = 5_000
 PAGE_BYTES = 8 << 20
 """Blobs that a page of a scan holds; one look of some milliseconds reads them."""
 ONE_BY_ONE = 32
@@ -71,6 +72,21 @@ class Queries:
             return {ns for thread, ns, _ in known.values() if thread == thread_id}
 
         return tuple(sorted(self._damage.either(self._table, by_query, row_by_row)))
+
+    def written_namespaces(self, thread_id: str) -> tuple[str, ...]:
+        """The namespaces that rows of `writes` name, sorted; jumps from one to the next in the index."""
+        table = self._layout.writes
+        if table is None or table.ns == "''" or self._damage.is_damaged(table):
+            return ()
+        where, values = rows.compared("thread_id", thread_id, self._layout.utf16)
+        found: list[str] = []
+        query = f"SELECT min({table.ns}) FROM {table.name} WHERE {where}"
+        (last,) = self._connection.execute(query, values).fetchone()
+        while last is not None and len(found) < _MOST_NAMESPACES:
+            found.append(rows.text_of(last))
+            after, more = rows.compared(table.ns, last, self._layout.utf16, ">")
+            (last,) = self._connection.execute(f"{query} AND {after}", [*values, *more]).fetchone()
+        return tuple(found)
 
     def outline(self, thread_id: str) -> Outline | None:
         """None where ids do not tell which checkpoints are the first and the last, and where the table is damaged."""

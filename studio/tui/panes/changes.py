@@ -289,4 +289,7 @@ def task_lines(task: Task, inner: Sequence[Address]) -> list[Line]:
     mine = [address for address in inner if address.checkpoint_ns in task.subgraph_ns]
     if mine:
         lines.append(Line(draw.own(f"→ subgraph, {labels.plural(len(mine), 'superstep')}", "$lane-sub"), 4, address=mine[0]))
+    if task.unstored:
+        words = draw.own(f"→ {labels.UNSTORED}: ", "$wait") + draw.text(task.unstored, "$wait", 200)
+        lines.append(Line(words, 4, hanging=2))
     return lines

@@ -38,6 +38,9 @@ def build(point: Point, tree: CheckpointTree) -> tuple[Line, ...]:
         mine = [address for address in inner if address.checkpoint_ns in task.subgraph_ns]
         if mine:
             lines.append(Line(draw.own(f"→ subgraph, {labels.plural(len(mine), 'superstep')}", "$lane-sub"), 3, address=mine[0]))
+        if task.unstored:
+            told = draw.own(f"→ {labels.UNSTORED}: ", "$wait") + draw.text(task.unstored, "$wait", 200)
+            lines.append(Line(told, 3, hanging=2))
         lines.append(BLANK)
     return tuple(lines)
 

@@ -270,8 +270,14 @@ def scheduled(task: Task, place: Place, tree: CheckpointTree) -> Scheduled:
         if task.error
         else "",
         note=note,
-        links=tuple(_track(ns, place, tree) for ns in task.subgraph_ns if ns),
+        links=tracks(task, place, tree),
     )
+
+
+def tracks(task: Task, place: Place, tree: CheckpointTree) -> tuple[tuple[str, str], ...]:
+    """(words, link or "") of each subgraph that a task ran, one that this store does not hold among them."""
+    missing = ((gate.line(f"{labels.UNSTORED}: {task.unstored}", 300), ""),) if task.unstored else ()
+    return (*(_track(ns, place, tree) for ns in task.subgraph_ns if ns), *missing)
 
 
 def _track(ns: str, place: Place, tree: CheckpointTree) -> tuple[str, str]:

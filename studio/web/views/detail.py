@@ -11,7 +11,7 @@ from studio.model import Interrupt, State, Task, Value
 from studio.render import gate, labels, masking, preview, questions, secrets
 from studio.tree import CheckpointTree
 from studio.web.links import Place
-from studio.web.views.changes import STATUS_KINDS, _track
+from studio.web.views.changes import STATUS_KINDS, tracks
 from studio.web.views.values import PAGE, Line, Node, Reveal, Shown, node, shown
 from studio.web.views.why import because
 
@@ -165,7 +165,7 @@ def _task(task: Task, place: Place, tree: CheckpointTree) -> TaskView:
         questions=tuple(_question(interrupt) for interrupt in task.interrupts),
         error=gate.clean(secrets.mask_text(task.error)) if task.error else "",
         arg=preview.summary(task.arg, 300) if task.arg is not None else "",
-        links=tuple(_track(ns, place, tree) for ns in task.subgraph_ns if ns),
+        links=tracks(task, place, tree),
         id=gate.line(task.id or "not known", 80),
         path=gate.line(task.path or "", 200),
         inferred=task.inferred,
