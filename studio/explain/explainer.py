@@ -106,9 +106,12 @@ class Explainer:
         values, internal = blob.state_values(self.threads.learned(address).nodes if blob.old else frozenset())
         values, rebuilt, lost = self.values.completed(blob, values, mine)
         names = tuple(task.name for task in tasks if parse_path(task.path).kind != "handler")
+        loose = loose_questions(others, address)
+        status = live_status(tasks, known)
         problems = [
             *blob.problems,
             *shared_ids(tasks, address),
+            *loose,
             *(
                 Problem("rebuilt-unavailable", f"{address.checkpoint_id}/{name}", f"not rebuildable: {why}")
                 for name, why in lost.items()
@@ -125,7 +128,7 @@ class Explainer:
             format=blob.format,
             channel_versions=blob.versions,
             versions_seen=blob.seen,
-            status=live_status(tasks, known),
+            status="unknown" if loose and status == "done" else status,
             problems=tuple(problems),
             others=tuple(others),
             unrebuilt=lost,
@@ -266,6 +269,19 @@ def shared_ids(tasks: Sequence[Task], address: Address) -> list[Problem]:
     return [
         Problem("ambiguous-interrupt-id", address.checkpoint_id, f"{count} tasks ask under the one id {ident}")
         for ident, count in ambiguous(tasks).items()
+    ]
+
+
+def loose_questions(others: Sequence[Task], address: Address) -> list[Problem]:
+    """Open questions whose task is not scheduled here: neither done nor waiting can be said for sure."""
+    return [
+        Problem(
+            "question-without-task",
+            address.checkpoint_id,
+            f"{task.name or 'a task'} left an open question, but is not scheduled here",
+        )
+        for task in others
+        if any(not question.answered for question in task.interrupts)
     ]
 
 

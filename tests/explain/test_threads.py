@@ -189,3 +189,19 @@ def test_a_thread_that_grew_is_seen_after_forget(path: Path) -> None:
         again = explainer.state(waiting.checkpoint.address)
         assert [(q.answered, q.answer) for q in again.tasks[0].interrupts] == [(True, "yes")]
         assert head(explainer).status == "done"
+
+
+def test_a_thread_is_never_done_while_a_question_is_stored_at_its_end(path: Path) -> None:
+    from tests.explain.graphs import asks
+
+    run(path, chain("ask", ask=asks("ok?")), {"topic": "tea"})
+    with saver_at(path) as saver:
+        chain("say").compile(checkpointer=saver).invoke({"topic": "tea"}, config("other"))
+    with sqlite3.connect(path) as connection:
+        end = connection.execute("SELECT max(checkpoint_id) FROM checkpoints WHERE thread_id = 'other'").fetchone()
+        connection.execute("UPDATE writes SET thread_id = 'other', checkpoint_id = ? WHERE channel = '__interrupt__'", end)
+    connection.close()
+    with explained(path) as explainer:
+        state = explainer.state(Address("other", "", end[0]))
+    assert state.next == () and state.status == "unknown"
+    assert [problem.kind for problem in state.problems] == ["question-without-task"]
