@@ -238,3 +238,9 @@ def test_the_pages_say_how_to_read_an_encrypted_state(hidden: Path) -> None:
     with client_of(hidden) as client:
         text = client.get("/f/hidden.sqlite?thread=closed&tab=state").text
     assert "encrypted (AES): start with --aes-key-env NAME" in text
+
+
+def test_an_encrypted_state_is_not_called_empty(studio: Studio, hidden: Path) -> None:  # noqa: F811
+    assert "  nothing" not in studio("show", hidden, "head", "--thread", "closed").out.split("state\n", 1)[1]
+    with client_of(hidden) as client:
+        assert "holds no state channels" not in client.get("/f/hidden.sqlite?thread=closed&tab=state").text

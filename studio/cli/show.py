@@ -103,7 +103,8 @@ def _values(values: Any, title: str, state: State | None, out: Out) -> None:
     out.say(out.paint(title, "bold"))
     lost = state.unrebuilt if state is not None else {}
     if not values and not lost:
-        out.say(out.paint("  nothing", "dim"))
+        empty = labels.empty_state(state, "nothing") if state is not None else "nothing"
+        out.say(out.paint(f"  {line(empty, 300)}", "dim"))
     width = min(28, max((len(line(name)) for name in (*values, *lost)), default=0))
     for name, value in values.items():
         rebuilt = state.rebuilt.get(name) if state is not None else None

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 
-from studio.model import Address, TaskStatus
+from studio.model import Address, State, TaskStatus
 from studio.times import parse
 
 STATUS_WORDS = {
@@ -38,6 +38,12 @@ TASK_WORDS: dict[TaskStatus, str] = {
 }
 
 _AS_LANGGRAPH_WRITES = re.compile(r"\d{4}-\d\d-\d\dT(\d\d:\d\d:\d\d\.\d{3})\d{3}\+00:00", re.ASCII)
+
+
+def empty_state(state: State, empty: str) -> str:
+    """Why a state shows no value: `empty`, or that it cannot be read."""
+    why = next((problem.message for problem in state.problems if problem.kind == "undecodable"), "")
+    return f"{why[0].upper()}{why[1:]}." if why and state.format is None else empty
 
 
 def status_word(status: str | None) -> str:

@@ -89,7 +89,8 @@ class StatePane(Tree[Item]):
             told = f"{gate.line(name, 40)}  {labels.REBUILT_WORDS['unavailable'][0]}: {why}"
             root.add_leaf(told, Item("", None, told, editable=False))
         if not values and not point.state.unrebuilt:
-            root.add_leaf("the state is empty", Item("", None, "the state is empty", editable=False))
+            told = labels.empty_state(point.state, "the state is empty")
+            root.add_leaf(told, Item("", None, told, editable=False))
         if point.state.internal:
             inner = root.add(
                 "internal",

@@ -112,9 +112,13 @@ def state_view(state: State, place: Place, reveal: Reveal) -> StateView:
             for index, (name, value) in enumerate(list(state.internal.items())[:MOST_INTERNAL])
         ),
         internal_count=len(state.internal),
-        empty="" if names or state.unrebuilt else "This checkpoint holds no state channels yet.",
+        empty=""
+        if names or state.unrebuilt
+        else gate.line(labels.empty_state(state, "This checkpoint holds no state channels yet."), 400),
         problems=tuple(
-            gate.line(f"{problem.where}: {problem.message}", 300) for problem in (*state.problems, *toolcalls.problems(state))
+            gate.line(f"{problem.where}: {problem.message}", 300)
+            for problem in (*state.problems, *toolcalls.problems(state))
+            if problem.kind != "rebuilt-unavailable"  # said at the channel
         ),
     )
 
