@@ -6,6 +6,7 @@ import os
 
 from studio.errors import OpenError, UsageError
 from studio.stores import databases_in, open_store
+from studio.stores.view import PLAIN, View
 
 
 def files_of(location: str) -> list[str]:
@@ -28,7 +29,7 @@ def files_of(location: str) -> list[str]:
     return found
 
 
-def one_file(location: str, name: str | None = None, thread_id: str | None = None) -> str:
+def one_file(location: str, name: str | None = None, thread_id: str | None = None, view: View = PLAIN) -> str:
     """The one file that is meant: named by `name` (`--file`), the only one, or the only one that holds the thread.
 
     Raises UsageError with the choices when several remain.
@@ -39,15 +40,18 @@ def one_file(location: str, name: str | None = None, thread_id: str | None = Non
         if not files:
             raise UsageError(f"no database {name!r} in {location}", "`studio ls` lists the files", "no-such-file")
     if len(files) > 1 and thread_id is not None:
-        files = [path for path in files if _holds(path, thread_id)] or files
+        files = [path for path in files if _holds(path, thread_id, view)] or files
     if len(files) > 1:
         names = tuple(os.path.basename(path) for path in files)
         raise UsageError(f"{location} holds {len(files)} databases: choose one with --file", "", "choose-file", candidates=names)
     return files[0]
 
 
-def _holds(path: str, thread_id: str) -> bool:
-    store = open_store(path)
+def _holds(path: str, thread_id: str, view: View) -> bool:
+    try:
+        store = open_store(path, view)
+    except OpenError:  # it has no tables of the name that was asked for
+        return False
     try:
         return bool(store.checkpoints(thread_id))
     finally:

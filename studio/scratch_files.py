@@ -21,7 +21,9 @@ from studio.forks.scratch import (
     tables_in,
 )
 from studio.forks.writing import write_transaction
+from studio.stores import open_store
 from studio.stores.sniff import SIDES
+from studio.stores.view import PLAIN, View, part_of
 
 KNOWN_TABLES = frozenset({"checkpoints", "writes", "studio_scratch", "studio_origins"})
 NOTES_TABLES = frozenset({"runs", "audit", "studio_origins", "marks", "notes"})
@@ -40,13 +42,21 @@ class ScratchFile:
     """None where it cannot be read."""
     size_bytes: int
     created_at: str | None
+    part: str = ""
+    """Which part of the store it belongs to (`stores.view.part_of`)."""
     problem: str | None = None
     """Why it cannot be read."""
 
 
-def path_for(location: str) -> str:
-    """Where forks of a location go, whether or not there are any yet."""
-    return Scratch(location).path
+def path_for(location: str, view: View = PLAIN) -> str:
+    """Where forks of a location, or of a part of it, go, whether or not there are any yet."""
+    try:
+        with contextlib.closing(open_store(location, view)) as store:
+            return Scratch(location, part=part_of(store)).path
+    except OpenError:  # gone, perhaps; its forks may be there
+        if view.tables is not None and os.path.exists(location):
+            raise
+        return Scratch(location).path
 
 
 def list_files() -> list[ScratchFile]:
@@ -61,20 +71,23 @@ def describe(path: str) -> ScratchFile:
     try:
         meta, forks = look(path, _counted)
     except OpenError as error:
-        return ScratchFile(path, "", False, None, size, None, error.message)
+        return ScratchFile(path, "", False, None, size, None, problem=error.message)
     except sqlite3.DatabaseError as error:
-        return ScratchFile(path, "", False, None, size, None, f"{path} is damaged: {error}.")
+        return ScratchFile(path, "", False, None, size, None, problem=f"{path} is damaged: {error}.")
     store = str(meta.get("store", ""))
-    return ScratchFile(path, store, bool(store) and os.path.exists(store), forks, size, meta.get("created_at"))
+    return ScratchFile(
+        path, store, bool(store) and os.path.exists(store), forks, size, meta.get("created_at"), meta.get("part", "")
+    )
 
 
-def remove(path_or_store: str, *, notes: bool = False) -> list[str]:
-    """Delete a scratch file, named by its own path or by its store's; with `notes` also the run history.
+def remove(path_or_store: str, *, notes: bool = False, view: View = PLAIN) -> list[str]:
+    """Delete a scratch file, named by its own path or by (a part of) its store's; with `notes` also the run history.
 
     Returns what was deleted. RefError when there is none; PatchError while another program writes to it, and for a file
     that holds more than the studio puts into one.
     """
-    path = path_or_store if lies_with_ours(path_or_store) or is_scratch_file(path_or_store) else Scratch(path_or_store).path
+    named = lies_with_ours(path_or_store) or is_scratch_file(path_or_store)
+    path = path_or_store if named else path_for(path_or_store, view)
     if not os.path.isfile(path) or not (lies_with_ours(path) or is_scratch_file(path)):
         raise RefError(f"There is no scratch file for {path_or_store}.", "`studio scratch ls` lists them.")
     if not lies_with_ours(path) and (more := look(path, tables_in) - KNOWN_TABLES):

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 from studio import comparing, searching
 from studio.cache import LRU
-from studio.errors import OpenError, RefError, StudioError, UsageError
+from studio.errors import OpenError, PatchError, RefError, StudioError, UsageError
 from studio.explain import Explainer
 from studio.forest import Forest
 from studio.live import Watcher
@@ -40,11 +40,13 @@ from studio.overview import threads as list_threads
 from studio.stores import open_store
 from studio.stores.base import Store
 from studio.stores.sealed import AesKey, Unsealer
+from studio.stores.view import PLAIN, View, part_of, view_of, words_of
 from studio.tree import CheckpointTree
 
 if TYPE_CHECKING:
     from studio.forks.forker import Forker
     from studio.forks.scratch import Scratch
+    from studio.neighbours import Neighbours
     from studio.runs import Run, Runs
 
 STATES_KEPT = 64
@@ -99,9 +101,27 @@ class Session:
         show_secrets: bool = False,
         graph: GraphSpec | None = None,
         aes_key: AesKey | None = None,
+        view: View = PLAIN,
     ) -> Session:
-        """Open a location for reading. Raises OpenError when it is missing, not readable, or holds no checkpoints' tables."""
-        return cls(open_store(location), scratch, show_secrets=show_secrets, graph=graph, aes_key=aes_key)
+        """Open a location, or the `view` of it that was chosen, for reading.
+
+        Raises OpenError when it is missing, not readable, or holds no checkpoints' tables.
+        """
+        return cls(open_store(location, view), scratch, show_secrets=show_secrets, graph=graph, aes_key=aes_key)
+
+    def beside(self, view: View) -> Session:
+        """Another view of the same file as a session of its own, with a scratch file of its own."""
+        return Session.open(self.location, show_secrets=self.show_secrets, graph=self.graph, aes_key=self.aes_key, view=view)
+
+    @property
+    def view(self) -> View:
+        """Which part of the file is shown."""
+        return view_of(self.store)
+
+    @property
+    def view_words(self) -> str:
+        """The same in words, for a header; empty for LangGraph's own tables in the file as it is."""
+        return words_of(self.store)
 
     @property
     def scratch_path(self) -> str:
@@ -117,7 +137,7 @@ class Session:
             if self._scratch is None:
                 from studio.forks.scratch import Scratch
 
-                self._scratch = Scratch(self.location, self._given_scratch)
+                self._scratch = Scratch(self.location, self._given_scratch, part_of(self.store))
             return self._scratch
 
     def _open_scratch(self) -> None:
@@ -236,6 +256,12 @@ class Session:
     def edges(self, thread_id: str) -> tuple[Edge, ...]:
         return self.explainer.edges(thread_id)
 
+    def neighbours(self) -> Neighbours:
+        """What lies in the same file beside the checkpoints that are shown: other sets of them, stores, caches, other tables."""
+        from studio.neighbours import Neighbours
+
+        return Neighbours(self.store)
+
     def raw(self, address: Address) -> RawCheckpoint:
         """The stored row. Raises RefError: not there."""
         found = self.overlay.raw([address]).get(address)
@@ -320,12 +346,16 @@ class Session:
 
     def preview(self, request: ForkRequest) -> ForkPreview:
         """What a fork would do, before anything is written."""
+        if refused := self._refusal(request):
+            return ForkPreview((), None, (), f"{refused.message} {refused.hint}")
         if request.is_update:
             return self.run_room.preview_update(self._with_graph(request))
         return self.forker.preview(request)
 
     def fork(self, request: ForkRequest) -> ForkResult:
         """Write the fork, read it back, and say what came out. Raises PatchError or RunError with the reason of a refusal."""
+        if refused := self._refusal(request):
+            raise refused
         if request.is_update:
             result = self.run_room.update_state(self._with_graph(request))
         else:
@@ -352,14 +382,26 @@ class Session:
 
     def plan(self, request: RunRequest) -> RunPlan:
         """What a run would do. Raises RunError or UsageError: no graph, several graphs, a graph that cannot be loaded."""
+        if refused := self._refusal(request):
+            raise refused
         return self.run_room.plan(self._with_graph(request))
 
     def run(self, request: RunRequest, on_event: Callable[[RunEvent], None] | None = None) -> Run:
         """Start a run in the user's interpreter and return at once."""
+        if refused := self._refusal(request):
+            raise refused
         return self.run_room.start(self._with_graph(request), on_event)
 
     def runs(self) -> Sequence[Run]:
         return self.run_room.runs() if self._runs is not None else ()
+
+    def _refusal(self, request: ForkRequest | RunRequest) -> PatchError | None:
+        """Why a request cannot write into the opened file itself as it is shown here."""
+        if not request.in_place or self.scratch.is_store:
+            return None
+        from studio.forks import in_place
+
+        return in_place.refusal(self.store, by_langgraph=isinstance(request, RunRequest) or request.is_update)
 
     def _with_graph(self, request: _R) -> _R:
         """The request with what `--graph` and `--python` said where it names no graph itself."""

@@ -17,6 +17,7 @@ COMMANDS = {
     "show": "one checkpoint: state, tasks, questions, what runs next",
     "diff": "what changed, and who wrote it",
     "search": "checkpoints and paths whose values hold a text",
+    "tables": "what else the file holds: stores, caches, other tables",
     "export": "everything as JSON lines, oldest first",
     "fork": "fork from a checkpoint, with changed values or another next node",
     "run": "run your graph again from a checkpoint",
@@ -53,7 +54,7 @@ def parse(argv: list[str]) -> argparse.Namespace | int:
 
 _PATHS = ("location", "file", "graph", "python", "scratch", "patch", "aes_key_env")
 """Names of files may be any bytes."""
-_STORED = ("thread", "ns", "ref", "ref2", "around", "at")
+_STORED = ("thread", "ns", "ref", "ref2", "around", "at", "namespace", "key")
 """Names of what a file holds, which need not be UTF-8: such a byte is read as half of a surrogate pair, U+DC80 to U+DCFF."""
 
 
@@ -120,6 +121,7 @@ def _location(parser: Any, ref: bool = False, thread: bool = True, ns: bool = Tr
     parser.add_argument(
         "--aes-key-env", metavar="NAME", help="read encrypted rows with the key that this environment variable holds"
     )
+    _view(parser)
     if ref:
         parser.add_argument("ref", metavar="REF", help=_REF)
     if thread:
@@ -128,6 +130,11 @@ def _location(parser: Any, ref: bool = False, thread: bool = True, ns: bool = Tr
         )
     if ns:
         parser.add_argument("--ns", metavar="NS", help="a namespace; empty is the root graph")
+
+
+def _view(parser: Any) -> None:
+    parser.add_argument("--tables", metavar="NAME", help="the table of checkpoints to show, where a file holds several")
+    parser.add_argument("--without-wal", action="store_true", help="show the file as it is without its -wal")
 
 
 def _graph(parser: Any) -> None:
@@ -216,6 +223,14 @@ def _search(parser: Any) -> None:
     parser.add_argument("--limit", type=_count, default=200, metavar="N", help="stop after N hits (200)")
 
 
+def _tables(parser: Any) -> None:
+    _location(parser, thread=False, ns=False)
+    parser.add_argument("name", metavar="NAME", nargs="?", help="the table whose entries to list")
+    parser.add_argument("--namespace", metavar="NS", help="only this namespace of a store or cache, and those below it")
+    parser.add_argument("--key", metavar="KEY", help="only this key, with its whole value")
+    parser.add_argument("--limit", type=_count, default=50, metavar="N", help="at most N entries (50)")
+
+
 def _export(parser: Any) -> None:
     _location(parser, ns=False)
     parser.add_argument(
@@ -255,11 +270,12 @@ def _demo(parser: Any) -> None:
 def _scratch(parser: Any) -> None:
     parser.add_argument("act", choices=("ls", "path", "rm"), help="list them, print where a file's forks go, delete one")
     parser.add_argument("location", metavar="LOCATION", nargs="?", help="the opened file, or the scratch file itself")
+    _view(parser)
     parser.add_argument("--notes", action="store_true", help="rm: the history of runs too")
     parser.add_argument("--yes", action="store_true", help="do not ask")
 
 
 _BUILDERS = {
-    "open": _open, "web": _web, "ls": _ls, "tree": _tree, "show": _show, "diff": _diff, "search": _search, "export": _export,
-    "fork": _fork, "run": _run, "demo": _demo, "scratch": _scratch,
+    "open": _open, "web": _web, "ls": _ls, "tree": _tree, "show": _show, "diff": _diff, "search": _search, "tables": _tables,
+    "export": _export, "fork": _fork, "run": _run, "demo": _demo, "scratch": _scratch,
 }  # fmt: skip

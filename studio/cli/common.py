@@ -15,6 +15,7 @@ from studio.render.gate import line
 
 if TYPE_CHECKING:
     from studio.session import Session
+    from studio.stores.view import View
 
 
 @contextmanager
@@ -23,7 +24,9 @@ def opened(options: Namespace, out: Out) -> Iterator[Session]:
     from studio.locations import one_file
 
     session = open_session(
-        one_file(options.location, getattr(options, "file", None), getattr(options, "thread", None)), options, out
+        one_file(options.location, getattr(options, "file", None), getattr(options, "thread", None), view_in(options)),
+        options,
+        out,
     )
     try:
         yield session
@@ -43,7 +46,14 @@ def open_session(path: str, options: Namespace, out: Out) -> Session:
 
         key = AesKey.from_environment(name)
     scratch = getattr(options, "scratch", None)
-    return Session.open(path, scratch=scratch, show_secrets=out.show_secrets, graph=spec, aes_key=key)
+    return Session.open(path, scratch=scratch, show_secrets=out.show_secrets, graph=spec, aes_key=key, view=view_in(options))
+
+
+def view_in(options: Namespace) -> View:
+    """Which part of a file a call asks for."""
+    from studio.stores.view import View
+
+    return View(options.tables, options.without_wal)
 
 
 def json_argument(text: str, option: str) -> Any:

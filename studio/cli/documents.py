@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from studio.codec.oddities import oddities
 from studio.model import (
@@ -27,6 +27,11 @@ from studio.model import (
 from studio.render import masking
 from studio.render.masking import name_in
 from studio.value import decode, decode_metadata
+
+if TYPE_CHECKING:
+    from studio.neighbours import Item
+    from studio.stores.neighbours import Neighbour
+    from studio.stores.table_sets import CountedSet
 
 Doc = dict[str, Any]
 
@@ -73,6 +78,34 @@ class Documents:
 
     def problems(self, problems: Iterable[Problem]) -> list[Doc]:
         return [{"kind": one.kind, "where": one.where, "message": self.text(one.message)} for one in problems]
+
+    def table(self, table: Neighbour) -> Doc:
+        return {
+            "name": table.name,
+            "kind": table.kind,
+            "rows": table.rows,
+            "more": table.more,
+            "columns": list(table.columns),
+            "shown": table.shown,
+        }
+
+    def table_set(self, one: CountedSet) -> Doc:
+        return {"checkpoints": one.checkpoints, "writes": one.writes, "rows": one.rows, "more": one.more, "shown": one.shown}
+
+    def item(self, item: Item, kind: str) -> Doc:
+        """An entry of a store or cache, or a row of another table; sizes of what was not read whole are in `cut`."""
+        cut = {"cut": dict(item.cut)} if item.cut else {}
+        if kind not in ("store", "cache"):
+            return {"row": self.values(item.facts), **cut}
+        return {
+            "namespace": self.text(item.namespace),
+            "key": self.text(item.key),
+            "value": self.value(item.value, item.key) if item.whole else None,
+            "whole": item.whole,
+            "size_bytes": item.size_bytes,
+            **self.values(item.facts),
+            **cut,
+        }
 
     def thread(self, thread: Thread) -> Doc:
         return {

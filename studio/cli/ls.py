@@ -6,8 +6,9 @@ import os
 from argparse import Namespace
 from collections.abc import Iterator
 from contextlib import ExitStack
+from typing import Any
 
-from studio.cli.common import open_session, say_problems
+from studio.cli.common import open_session, say_problems, view_in
 from studio.cli.documents import Documents
 from studio.cli.out import Out
 from studio.errors import RefError, StudioError
@@ -22,7 +23,8 @@ COLOURS = {"done": "green", "ready": "blue", "paused": "yellow", "failed": "red"
 
 def run(options: Namespace, out: Out) -> int:
     folder = os.path.isdir(options.location)
-    files = [one_file(options.location, options.file)] if options.file is not None else files_of(options.location)
+    view = view_in(options)
+    files = [one_file(options.location, options.file, view=view)] if options.file is not None else files_of(options.location)
     with ExitStack() as stack:
         sessions, problems = [], []
         for path in files:
@@ -44,6 +46,7 @@ def run(options: Namespace, out: Out) -> int:
             if folder:
                 out.say(out.paint(line(os.path.basename(session.location)), "bold", "cyan"))
             _text(session, options.thread, documents, out)
+            _beside(session, out)
         say_problems(out, [*problems, *(problem for session in sessions for problem in session.problems())])
     return 0
 
@@ -72,6 +75,21 @@ def _text(session: Session, wanted: str | None, documents: Documents, out: Out) 
         out.say("not in this file" if wanted is not None else "no threads yet")
 
 
+def _beside(session: Session, out: Out) -> None:
+    """What else the file holds, in one line each."""
+    from studio.neighbours import count_words, in_words
+
+    if words := session.view_words:
+        out.say(out.paint(f"shown: {line(words, 200)}", "dim"))
+    neighbours = session.neighbours()
+    name = line(os.path.basename(session.location), 60)
+    others = [f"{line(one.checkpoints, 60)} ({count_words(one)} rows)" for one in neighbours.sets() if not one.shown]
+    if others:
+        out.say(out.paint(f"other checkpoints in this file: {', '.join(others[:6])} — studio ls {name} --tables NAME", "dim"))
+    if found := in_words(neighbours.tables()):
+        out.say(out.paint(f"also in this file: {line(', '.join(found), 300)} — studio tables {name}", "dim"))
+
+
 def _json(
     location: str, kind: str, sessions: list[Session], wanted: str | None, problems: list[Problem], documents: Documents, out: Out
 ) -> None:
@@ -85,7 +103,21 @@ def _json(
             out.say(("" if first else ", ") + dumps(documents.thread(thread)), flush=first)
             first = False
     found = [*problems, *(problem for session in sessions for problem in session.problems())]
-    out.say(f'], "problems": {dumps(documents.problems(found))}}}')
+    beside = _beside_documents(sessions, documents)
+    out.say("], " + "".join(f'"{name}": {dumps(doc)}, ' for name, doc in beside.items()), flush=False)
+    out.say(f'"problems": {dumps(documents.problems(found))}}}')
+
+
+def _beside_documents(sessions: list[Session], documents: Documents) -> dict[str, Any]:
+    """Which part of each file is shown, its sets of checkpoints and its other tables; in a folder each says its file."""
+    found: dict[str, Any] = {"tables": [], "table_sets": [], "views": []}
+    for session in sessions:
+        neighbours = session.neighbours()
+        where = {"location": session.location}
+        found["tables"] += [{**documents.table(one), **where} for one in neighbours.tables()]
+        found["table_sets"] += [{**documents.table_set(one), **where} for one in neighbours.sets()]
+        found["views"].append({"tables": session.view.tables, "without_wal": session.view.without_wal, **where})
+    return found
 
 
 def _line(thread: Thread, documents: Documents, out: Out, width: int) -> str:

@@ -6,7 +6,7 @@ import os
 from argparse import Namespace
 
 from studio import scratch_files
-from studio.cli.common import confirmed
+from studio.cli.common import confirmed, view_in
 from studio.cli.out import Out
 from studio.errors import OpenError, UsageError
 from studio.render import labels
@@ -19,11 +19,11 @@ def run(options: Namespace, out: Out) -> int:
     if options.location is None:
         raise UsageError(f"scratch {options.act} needs a LOCATION", f"studio scratch {options.act} FILE")
     if options.act == "path":
-        return _path(options.location, out)
+        return _path(options, out)
     confirmed(
         options, out, f"This deletes all forks of {line(options.location)}.", f"this deletes all forks of {options.location}"
     )
-    gone = scratch_files.remove(options.location, notes=options.notes)
+    gone = scratch_files.remove(options.location, notes=options.notes, view=view_in(options))
     if out.as_json:
         out.document({"deleted": gone})
     else:
@@ -40,7 +40,7 @@ def _ls(out: Out) -> int:
                 {
                     "path": one.path, "store": one.store, "store_exists": one.store_exists, "forks": one.forks,
                     "size_bytes": one.size_bytes, "created_at": one.created_at,
-                    "problem": one.problem,
+                    "part": one.part, "problem": one.problem,
                 }
                 for one in files
             ]
@@ -53,7 +53,12 @@ def _ls(out: Out) -> int:
                 labels.plural(one.forks, "fork") if one.forks is not None else "damaged",
                 labels.size(one.size_bytes),
                 line(one.path),
-                line(one.problem) if one.problem else "of " + line(one.store) + ("" if one.store_exists else " (gone)"),
+                line(one.problem)
+                if one.problem
+                else "of "
+                + line(one.store)
+                + (f" ({line(one.part)})" if one.part else "")
+                + ("" if one.store_exists else " (gone)"),
             ]
             for one in files
         ]
@@ -61,10 +66,11 @@ def _ls(out: Out) -> int:
     return 0
 
 
-def _path(location: str, out: Out) -> int:
+def _path(options: Namespace, out: Out) -> int:
+    location = options.location
     if not os.path.exists(location):
         raise OpenError(f"{location} does not exist", "check the path")
-    path = scratch_files.path_for(location)
+    path = scratch_files.path_for(location, view_in(options))
     if out.as_json:
         out.document({"path": path, "exists": os.path.exists(path)})
     else:

@@ -26,6 +26,7 @@ from studio.history.namespaces import ns_node, ns_task_id
 from studio.model import Address, Checkpoint, ForkPreview, ForkRequest, ForkResult, RawCheckpoint, State, Task, Value, WriteRow
 from studio.stores import open_store
 from studio.stores.base import Store
+from studio.stores.view import view_of
 
 if TYPE_CHECKING:
     from studio.explain import Explainer
@@ -348,7 +349,7 @@ class Forker:
         notes = self._notes()
         beside = self._writes_beside(plan)
         with write_transaction(path) as connection:
-            refuse_triggers(connection, path, _tables(connection, path).names)
+            refuse_triggers(connection, path, _tables(connection, path, view_of(self._base()).tables).names)
             built = self._insert(plan, beside, connection, path, check_origin=True)
             for made, level in zip(built.created, plan.levels, strict=True):
                 notes.record_origin(made, level.raw.header.address, _sha256(level.raw.stored_blob))
@@ -369,7 +370,7 @@ class Forker:
         check_origin: bool,
     ) -> Built:
         """Give ids and insert. Nothing is read through the store here: closing its file would drop the lock that we hold."""
-        tables = _tables(connection, path)
+        tables = _tables(connection, path, view_of(self._base()).tables if check_origin else None)
         thread_id = plan.draft.thread_id
         if check_origin:
             for level in plan.levels:
@@ -460,8 +461,8 @@ def _sha256(blob: bytes) -> str:
     return hashlib.sha256(blob).hexdigest()
 
 
-def _tables(connection: sqlite3.Connection, path: str) -> rows.Tables:
-    tables = rows.find_tables(connection)
+def _tables(connection: sqlite3.Connection, path: str, chosen: str | None = None) -> rows.Tables:
+    tables = rows.find_tables(connection, chosen)
     if tables is None:
         raise PatchError(f"{path} has no tables for checkpoints.", "", "no-tables")
     return tables

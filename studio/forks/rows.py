@@ -85,10 +85,13 @@ def quote(name: str) -> str:
     return '"' + name.replace('"', '""') + '"'
 
 
-def find_tables(connection: sqlite3.Connection) -> Tables | None:
-    """The tables that the reader of this file takes as checkpoints and writes, whatever their names; None when there are none."""
+def find_tables(connection: sqlite3.Connection, chosen: str | None = None) -> Tables | None:
+    """The tables that the reader of this file takes as checkpoints and writes, whatever their names; None when there are none.
+
+    `chosen` names the checkpoints of the set that is meant.
+    """
     try:
-        layout = find_layout(connection, "")
+        layout = find_layout(connection, "", chosen)
     except OpenError:
         return None
     texts = dict(connection.execute("SELECT name, sql FROM sqlite_master WHERE type = 'table'"))

@@ -26,6 +26,7 @@ from studio.forks.writing import use_wal, write_transaction
 from studio.model import Address
 from studio.stores.rows import lenient, text_of
 from studio.stores.sqlite_file import SqliteFile
+from studio.stores.view import view_of
 
 if TYPE_CHECKING:
     from studio.stores.base import Store
@@ -99,11 +100,12 @@ def _can_hold_files(folder: Path) -> bool:
     return False
 
 
-def _key(location: str) -> str:
-    """File name without suffix for a store: its readable stem and a hash of its real path."""
+def _key(location: str, part: str) -> str:
+    """File name without suffix for a part of a store: a readable stem, and a hash of its real path and the part's name."""
     real = os.path.realpath(location)
-    stem = re.sub(r"[^A-Za-z0-9._-]+", "-", Path(real).stem)[:40].strip(".-") or "store"
-    digest = hashlib.sha256(os.fsencode(real)).hexdigest()[:16]
+    words = Path(real).stem + (f"-{part}" if part else "")
+    stem = re.sub(r"[^A-Za-z0-9._-]+", "-", words)[:40].strip(".-") or "store"
+    digest = hashlib.sha256(os.fsencode(real) + (b"\0" + part.encode() if part else b"")).hexdigest()[:16]
     return f"{stem}-{digest}"
 
 
@@ -155,10 +157,14 @@ def _is_ours(connection: sqlite3.Connection) -> bool:
 
 
 class Scratch:
-    """The scratch file of one store. Making the object touches nothing; `ensure` makes the file."""
+    """The scratch file of one store, or of a part of one (`stores.view.part_of`).
 
-    def __init__(self, store_location: str, path: str | None = None) -> None:
+    Making the object touches nothing; `ensure` makes the file.
+    """
+
+    def __init__(self, store_location: str, path: str | None = None, part: str = "") -> None:
         self.store_location = os.path.realpath(store_location)
+        self.part = part
         self.temporary = False
         """True when it lies in a temporary folder because the user's data folder cannot be written."""
         self.is_store = path is None and lies_with_ours(self.store_location) and is_scratch_file(self.store_location)
@@ -174,7 +180,7 @@ class Scratch:
         elif self.is_store:
             self.path = self.store_location
         else:
-            self.path = str(self.folder / (_key(self.store_location) + SUFFIX))
+            self.path = str(self.folder / (_key(self.store_location, part) + SUFFIX))
         self.notes_path = notes_beside(self.path)
         if self.given and os.path.realpath(self.path) == self.store_location and not is_scratch_file(self.path):
             reason = "The scratch file cannot be the opened file itself."
@@ -206,21 +212,23 @@ class Scratch:
             connection.execute(_ORIGINS)
             connection.executemany(
                 "INSERT OR IGNORE INTO studio_scratch VALUES (?, ?)",
-                [("format", "1"), ("store", self.store_location), ("created_at", _now())],
+                [("format", "1"), ("store", self.store_location), ("part", self.part), ("created_at", _now())],
             )
 
     def _refuse_foreign(self) -> frozenset[str]:
         """The tables in the file that is there; PatchError when it is a database of somebody else."""
         try:
-            names, ours = look(self.path, lambda connection: (tables_in(connection), _is_ours(connection)))
+            names, meta = look(self.path, lambda connection: (tables_in(connection), meta_in(connection)))
         except OpenError as error:
             if error.slug in _NOT_YET:
                 return frozenset()
             raise self._refusal(f"cannot be used: {error.message}") from error
         except sqlite3.DatabaseError as error:
             raise self._refusal(f"is not a scratch file: {error}") from error
-        if names and not ours:
+        if names and not meta:
             raise self._refusal("is another database, not a scratch file of the studio")
+        if meta and meta["store"] == self.store_location and meta.get("part", "") != self.part:
+            raise self._refusal(f"holds forks of another part of this file: {meta.get('part') or 'table checkpoints'}")
         return names
 
     def _refusal(self, reason: str) -> PatchError:
@@ -296,10 +304,11 @@ def _damaged(path: str, message: str, slug: str) -> OpenError:
 
 def create_texts(store: Store) -> tuple[str, str]:
     """The CREATE TABLE texts of a store's checkpoints and writes, whatever the tables are called."""
-    file = SqliteFile(store.location)
+    view = view_of(store)
+    file = SqliteFile(store.location, ignore_wal=view.without_wal)
     with contextlib.closing(file):
         try:
-            tables = file.look(rows.find_tables)
+            tables = file.look(lambda connection: rows.find_tables(connection, view.tables))
         except sqlite3.Error:
             tables = None
     if tables is None:

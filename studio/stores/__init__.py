@@ -7,13 +7,16 @@ import re
 
 from studio.errors import OpenError
 from studio.stores.base import Store
+from studio.stores.view import PLAIN, View
 
 MAX_ENTRIES = 5000
 """Entries of a folder that are looked at."""
 
 
-def open_store(location: str) -> Store:
+def open_store(location: str, view: View = PLAIN) -> Store:
     """Open whatever lies at `location`: a database, or a folder that holds exactly one. Nothing is created.
+
+    `view` says which part of a database is shown.
 
     Raises OpenError in words for everything else; for a folder with several databases they are its `candidates`.
     """
@@ -24,17 +27,19 @@ def open_store(location: str) -> Store:
     scheme = re.match(r"([A-Za-z][A-Za-z0-9+.-]*)://", location)
     if scheme and not os.path.exists(location):
         raise OpenError(f"Locations that begin with {scheme[1]}:// cannot be opened.", "Name a SQLite file.", "unknown-scheme")
-    return _open_only_one(os.path.abspath(location)) if os.path.isdir(location) else SqliteStore(location)
+    if os.path.isdir(location):
+        return _open_only_one(os.path.abspath(location), view)
+    return SqliteStore(location, tables=view.tables, ignore_wal=view.without_wal)
 
 
-def _open_only_one(folder: str) -> Store:
+def _open_only_one(folder: str, view: View) -> Store:
     from studio.stores.sqlite import SqliteStore
 
     stores: list[Store] = []
     refusals: list[OpenError] = []
     for path in databases_in(folder):
         try:
-            stores.append(SqliteStore(path))
+            stores.append(SqliteStore(path, tables=view.tables, ignore_wal=view.without_wal))
         except OpenError as error:
             refusals.append(error)
     if len(stores) == 1:

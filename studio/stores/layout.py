@@ -2,17 +2,18 @@
 
 Tables are found by their columns, so a renamed table or one with additional columns is read like any other. Three layouts
 exist: `current`, `no-task-path` (before checkpoint-sqlite 3.1) and `no-namespace` (LangGraph 0.1: `thread_ts`, `parent_ts`,
-no type column, raw JSON).
+no type column, raw JSON). A file may hold several such sets of tables; one of them is shown.
 """
 
 from __future__ import annotations
 
-import re
+import contextlib
 import sqlite3
 from dataclasses import dataclass, field
 
 from studio.errors import OpenError
 from studio.model import Problem
+from studio.stores.table_sets import TableSet, find_sets, is_writes, key_of
 
 NAME_ONE = "Name a database that LangGraph's SqliteSaver has written."
 
@@ -57,67 +58,116 @@ class Layout:
     utf16: str = ""
     """Python's name of the text encoding when the database is in UTF-16, else empty."""
     problems: tuple[Problem, ...] = field(default=())
+    sets: tuple[TableSet, ...] = ()
+    """All sets of tables in the file, the one that is shown among them."""
 
     @property
     def parent(self) -> str:
         return "parent_ts" if self.name == "no-namespace" else "parent_checkpoint_id"
 
 
-def find_layout(connection: sqlite3.Connection, shown: str) -> Layout:
-    """Raises OpenError when no table has the columns of checkpoints."""
+def find_layout(connection: sqlite3.Connection, shown: str, tables: str | None = None, before: str | None = None) -> Layout:
+    """The layout of the set whose checkpoints are in the table called `tables`, or of the one to show where nobody chose: the one
+    shown `before`; else, of those that hold rows, LangGraph's own names, then what was made first.
+
+    Raises OpenError when no table has the columns of checkpoints, or none of them is called so.
+    """
     version: int = connection.execute("PRAGMA schema_version").fetchone()[0]
     encoding = str(connection.execute("PRAGMA encoding").fetchone()[0])
-    tables = {
-        name: [row[1].lower() for row in connection.execute(f"PRAGMA table_info({_quote(name)})")]
-        for (name,) in connection.execute("SELECT name FROM sqlite_master WHERE type = 'table' ORDER BY rowid").fetchall()
-        if isinstance(name, str) and not name.startswith("sqlite_")
-    }
-    found = [name for name, columns in tables.items() if _is_checkpoints(set(columns))]
-    usable = [name for name in found if _has_rowid(connection, name)]
-    if not usable:
-        raise _refusal(shown, tables, found)
-    problems = []
-    usable.sort(key=lambda name: name.lower() != "checkpoints")
-    chosen = usable[0]
-    old = "thread_ts" in tables[chosen] and "checkpoint_id" not in tables[chosen]
-    key = "thread_ts" if old else "checkpoint_id"
-    candidates = [
-        name
-        for name, columns in tables.items()
-        if {"thread_id", key, "task_id", "idx", "channel", "value"} <= set(columns) and _has_rowid(connection, name)
+    columns = columns_of_tables(connection)
+    closed = [name for name in columns if _is_part(columns[name]) and not _has_rowid(connection, name)]
+    sets = find_sets({name: found for name, found in columns.items() if name not in closed})
+    if not sets:
+        raise _refusal(shown, columns, [name for name in closed if not is_writes(columns[name])])
+    chosen = _named(sets, tables, shown) if tables is not None else _to_show(connection, sets, before)
+    own, writes = columns[chosen.checkpoints], chosen.writes
+    key = key_of(own)
+    problems = [
+        Problem(
+            "second-table",
+            f"table {other.checkpoints}",
+            f"Also looks like a table of checkpoints; {chosen.checkpoints} is shown. --tables {other.checkpoints} shows it.",
+        )
+        for other in sets
+        if other != chosen
     ]
-    candidates.sort(key=lambda name: (name.lower() != "writes", _distance(name, chosen)))
-    writes = candidates[0] if candidates else None
-    for extra in usable[1:]:
-        problems.append(Problem("second-table", f"table {extra}", f"Also looks like a table of checkpoints; {chosen} is shown."))
-    if old:
-        name = "no-namespace"
-    elif writes is not None and "task_path" not in tables[writes]:
-        name = "no-task-path"
+    problems += [
+        Problem("without-rowid", f"table {name}", "A table WITHOUT ROWID cannot be read; what it holds is not shown.")
+        for name in closed
+    ]
+    if key == "thread_ts":
+        layout = "no-namespace"
+    elif writes is not None and "task_path" not in columns[writes]:
+        layout = "no-task-path"
     else:
-        name = "current"
+        layout = "current"
     return Layout(
-        name,
-        _table(connection, chosen, tables[chosen], key),
-        _table(connection, writes, tables[writes], key) if writes is not None else None,
+        layout,
+        _table(connection, chosen.checkpoints, own, key),
+        _table(connection, writes, columns[writes], key) if writes is not None else None,
         version,
         {"UTF-16le": "utf-16-le", "UTF-16be": "utf-16-be"}.get(encoding, ""),
         tuple(problems),
+        tuple(sets),
     )
 
 
-def _is_checkpoints(columns: set[str]) -> bool:
-    return {"thread_id", "checkpoint_id", "checkpoint", "metadata", "parent_checkpoint_id"} <= columns or {
-        "thread_id",
-        "thread_ts",
-        "parent_ts",
-        "checkpoint",
-    } <= columns
+def columns_of_tables(connection: sqlite3.Connection) -> dict[str, list[str]]:
+    """Table -> columns in lower case, in the order the tables were made; without SQLite's own tables and views.
+
+    A table that SQLite cannot open here (a virtual one whose module is not loaded) or that no statement can name has none.
+    """
+    found: dict[str, list[str]] = {}
+    for (name,) in connection.execute("SELECT name FROM sqlite_master WHERE type = 'table' ORDER BY rowid").fetchall():
+        if not isinstance(name, str) or name.lower().startswith("sqlite_"):
+            continue
+        found[name] = []
+        if can_name(name):
+            with contextlib.suppress(sqlite3.OperationalError):
+                found[name] = [str(row[1]).lower() for row in connection.execute(f"PRAGMA table_info({quoted(name)})")]
+    return found
+
+
+def can_name(name: str) -> bool:
+    """Whether a statement can name this table: SQL takes neither half a surrogate pair (a byte that is no UTF-8) nor NUL."""
+    try:
+        name.encode()
+    except UnicodeEncodeError:
+        return False
+    return "\0" not in name
+
+
+def _is_part(columns: list[str]) -> bool:
+    return bool(find_sets({"": columns})) or is_writes(columns)
+
+
+def _named(sets: list[TableSet], wanted: str, shown: str) -> TableSet:
+    names = tuple(one.checkpoints for one in sets)
+    found = next((one for one in sets if one.checkpoints == wanted), None)
+    found = found or next((one for one in sets if one.checkpoints.lower() == wanted.lower()), None)
+    if found is None:
+        message = f"{shown} has no table {wanted!r} with the columns of checkpoints."
+        raise OpenError(message, f"It has: {', '.join(names)}", "no-such-tables", candidates=names)
+    return found
+
+
+def _to_show(connection: sqlite3.Connection, sets: list[TableSet], before: str | None) -> TableSet:
+    held = next((one for one in sets if one.checkpoints == before), None)
+    if held is not None or len(sets) == 1:
+        return held or sets[0]
+    return min(sets, key=lambda one: (_is_empty(connection, one.checkpoints), one.checkpoints.lower() != "checkpoints"))
+
+
+def _is_empty(connection: sqlite3.Connection, name: str) -> bool:
+    try:
+        return connection.execute(f"SELECT 1 FROM {quoted(name)} LIMIT 1").fetchone() is None
+    except sqlite3.DatabaseError:
+        return False  # it is damaged, so it holds something
 
 
 def _has_rowid(connection: sqlite3.Connection, name: str) -> bool:
     try:
-        connection.execute(f"SELECT rowid FROM {_quote(name)} LIMIT 0")
+        connection.execute(f"SELECT rowid FROM {quoted(name)} LIMIT 0")
     except sqlite3.OperationalError:
         return False
     return True
@@ -125,14 +175,14 @@ def _has_rowid(connection: sqlite3.Connection, name: str) -> bool:
 
 def _table(connection: sqlite3.Connection, name: str, columns: list[str], key: str) -> Table:
     index = None
-    for row in connection.execute(f"PRAGMA index_list({_quote(name)})").fetchall():
-        parts = [part[2] for part in connection.execute(f"PRAGMA index_info({_quote(row[1])})")]
+    for row in connection.execute(f"PRAGMA index_list({quoted(name)})").fetchall():
+        parts = [part[2] for part in connection.execute(f"PRAGMA index_info({quoted(row[1])})")]
         wanted = [column for column in ("thread_id", "checkpoint_ns", key) if column in columns]
         if [str(part).lower() for part in parts[: len(wanted)]] == wanted and not row[4]:
-            index = _quote(row[1])
+            index = quoted(row[1])
             break
     ns = "checkpoint_ns" if "checkpoint_ns" in columns else "''"
-    return Table(_quote(name), name, frozenset(columns), ns, key, index)
+    return Table(quoted(name), name, frozenset(columns), ns, key, index)
 
 
 def _refusal(shown: str, tables: dict[str, list[str]], without_rowid: list[str]) -> OpenError:
@@ -152,11 +202,6 @@ def _refusal(shown: str, tables: dict[str, list[str]], without_rowid: list[str])
     return OpenError(f"{shown} has no checkpoint tables; its tables are {listed}.", NAME_ONE, slug)
 
 
-def _distance(name: str, other: str) -> int:
-    """Smaller for names with the same affixes: `a_checkpoints` goes with `a_writes`."""
-    bare = re.sub(r"checkpoints?", "", other.lower())
-    return 0 if bare and bare in name.lower() else 1
-
-
-def _quote(name: str) -> str:
+def quoted(name: str) -> str:
+    """A table's or column's name for SQL."""
     return '"' + name.replace('"', '""') + '"'

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Iterable, Iterator, Sequence
-from typing import Any
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import Any, TypeVar
 
 from studio.model import Address, Checkpoint, RawCheckpoint, WriteRow
 from studio.stores import rows
@@ -15,6 +15,8 @@ from studio.stores.layout import Layout, Table
 from studio.stores.outline import Outline
 
 _MOST_NAMESPACES = 5_000
+T = TypeVar("T")
+
 PAGE_BYTES = 8 << 20
 """Blobs that a page of a scan holds; one look of some milliseconds reads them."""
 ONE_BY_ONE = 32
@@ -29,6 +31,14 @@ class Queries:
         self._layout = layout
         self._damage = damage
         self._table = layout.checkpoints
+
+    def apart(self, read: Callable[[sqlite3.Connection, Layout], T]) -> T:
+        """Run a reading of other tables on this connection. Text comes as whatever bytes it has."""
+        factory, self._connection.text_factory = self._connection.text_factory, rows.lenient
+        try:
+            return read(self._connection, self._layout)
+        finally:
+            self._connection.text_factory = factory
 
     # ---- lists
 

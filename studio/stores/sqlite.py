@@ -17,12 +17,15 @@ from studio.errors import OpenError
 from studio.model import Address, Checkpoint, Problem, RawCheckpoint, WriteRow
 from studio.stores import rows, waiting
 from studio.stores.base import Capability, ThreadKeys
+from studio.stores.bounded import counted
 from studio.stores.damage import Damage, Saved
 from studio.stores.layout import Layout, find_layout
 from studio.stores.outline import Outline
 from studio.stores.queries import Queries
 from studio.stores.recent import Recent
 from studio.stores.sqlite_file import SqliteFile
+from studio.stores.table_sets import CountedSet
+from studio.stores.view import View
 
 T = TypeVar("T")
 
@@ -35,21 +38,24 @@ SCAN_THREADS, SCAN_ROWS = 64, 2000
 class SqliteStore:
     """One SQLite file as a `Store`. Cursors are rowids; `size_bytes` of a header is its checkpoint and metadata, without writes.
 
-    `ignore_wal` shows the main file alone, for a `-wal` that belongs to another state of it.
-    Raises OpenError when the file is no such database.
+    `tables` names the checkpoints of the set to show where the file holds several. `ignore_wal` shows the main file alone, for a
+    `-wal` that belongs to another state of it. Raises OpenError when the file is no such database.
     """
 
     kind = "sqlite"
     layout: str
     capabilities: frozenset[Capability]
 
-    def __init__(self, location: str, *, ignore_wal: bool = False) -> None:
+    def __init__(self, location: str, *, tables: str | None = None, ignore_wal: bool = False) -> None:
         self._file = SqliteFile(location, ignore_wal=ignore_wal)
         self.location = self._file.location
         self._held = threading.local()
         self._damage = Damage(self.token)
         self._recent = Recent()
         self._layout: Layout | None = None
+        self._asked = tables
+        self.view = View(tables, ignore_wal)
+        """What is shown; once the file was read, with the name of its table whether or not that was asked for."""
         try:
             self._look(lambda queries: None)
             if not ignore_wal:
@@ -76,6 +82,24 @@ class SqliteStore:
         when the file moved under it.
         """
         return self._look(lambda queries: work())
+
+    def peek(self, read: Callable[[sqlite3.Connection, Layout], T]) -> T:
+        """One look at whatever else the file holds, beside the tables that this store reads."""
+        return self._look(lambda queries: queries.apart(read))
+
+    def table_sets(self) -> list[CountedSet]:
+        """All sets of checkpoints and writes in this file, with what each holds."""
+
+        def read(connection: sqlite3.Connection, layout: Layout) -> list[CountedSet]:
+            return [
+                CountedSet(
+                    one.checkpoints, one.writes, *counted(connection, one.checkpoints),
+                    one.checkpoints == layout.checkpoints.plain_name,
+                )
+                for one in layout.sets
+            ]  # fmt: skip
+
+        return self.peek(read)
 
     # ---- lists
 
@@ -219,8 +243,9 @@ class SqliteStore:
         found = self._layout
         if found is None or found.schema_version != connection.execute("PRAGMA schema_version").fetchone()[0]:
             connection.text_factory = rows.lenient
-            found = self._layout = find_layout(connection, self.location)
+            found = find_layout(connection, self.location, self._asked, self.view.tables)
             connection.text_factory = str
+            self._layout, self.view = found, View(found.checkpoints.plain_name, self.view.without_wal)
             self.layout = found.name
             capabilities = {Capability.LIVE} if found.writes is None else {Capability.LIVE, Capability.WRITES}
             if found.name != "no-namespace":
@@ -274,7 +299,7 @@ class SqliteStore:
         if wal is None or wal[0] == 0:
             return
         try:
-            alone = SqliteStore(self.location, ignore_wal=True)
+            alone = SqliteStore(self.location, tables=self.view.tables, ignore_wal=True)
         except OpenError:
             return
         try:
@@ -288,7 +313,7 @@ class SqliteStore:
                 "wal-disagrees",
                 f"{self.location}-wal",
                 f"With its -wal the file shows {hidden} checkpoints less than alone: they were deleted, or the -wal belongs to "
-                "an older state of the file. A copy of the file without its -wal shows them.",
+                "an older state of the file. --without-wal shows the file without it.",
             )
 
 
