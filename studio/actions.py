@@ -45,6 +45,7 @@ ACTIONS: tuple[Action, ...] = (
         footer=True,
     ),
     Action("threads", "Threads", "Choose another thread of this file.", ("t",), footer=True),
+    Action("tables", "Tables", "What else this file holds: other checkpoints, stores, caches, any table.", ("o",)),
     Action("search", "Search", "Find a text in the values of this thread, then of the file.", ("slash",), footer=True),
     Action("changes", "Changes", "What this superstep changed, and which task wrote it.", ("1",), ("checkpoint",), "View"),
     Action("conversation", "Conversation", "This branch read as one chat.", ("2",), ("checkpoint",), "View"),

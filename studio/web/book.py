@@ -6,11 +6,17 @@ import os
 import re
 import threading
 from collections.abc import Iterator, Sequence
+from urllib.parse import quote, unquote
 
 from studio.errors import RefError
 from studio.model import Address, GraphSpec
 from studio.runs import Run
 from studio.session import Session
+from studio.stores.view import View
+
+_VIEW = "~"
+"""Parts a file's slug from the name of a view of it."""
+_WITHOUT_WAL = "without-wal"
 
 
 class Book:
@@ -18,6 +24,8 @@ class Book:
 
     def __init__(self, sessions: Sequence[Session]) -> None:
         self._files: dict[str, Session] = {}
+        self._views: dict[str, Session] = {}
+        """Other parts of these files that somebody looked at; each has a slug of its own, so that it is part of every URL."""
         self._started: dict[str, Address] = {}
         self._graphs: dict[str, GraphSpec] = {}
         self._plans: set[str] = set()
@@ -40,10 +48,39 @@ class Book:
         return len(self._files)
 
     def session(self, slug: str) -> Session:
-        found = self._files.get(slug)
-        if found is None:
+        found = self._files.get(slug) or self._views.get(slug)
+        return found if found is not None else self._open_view(slug)
+
+    def slug_of(self, slug: str, view: View) -> str:
+        """The slug of a view of the file that `slug` is one of."""
+        base = slug.partition(_VIEW)[0]
+        if base in self._files and self._files[base].view == view:
+            return base
+        name = quote(view.tables or "", safe="").replace(_VIEW, f"%{ord(_VIEW):X}")
+        return f"{base}{_VIEW}{name}" + (f"{_VIEW}{_WITHOUT_WAL}" if view.without_wal else "")
+
+    def _open_view(self, slug: str) -> Session:
+        base, mark, rest = slug.partition(_VIEW)
+        file = self._files.get(base)
+        if file is None or not mark:
             raise RefError(f"no file {slug!r} is open here", "the start page lists the files", "no-such-file")
+        name, _, wal = rest.partition(_VIEW)
+        opened = file.beside(View(unquote(name) or None, wal == _WITHOUT_WAL))
+        with self._lock:
+            known = (file, *self._views.values())
+            same = next((one for one in known if (one.location, one.view) == (opened.location, opened.view)), None)
+            found = self._views[slug] = same or opened
+        if found is not opened:
+            opened.close()
         return found
+
+    def close(self) -> None:
+        """Close what was opened here; the files themselves belong to the caller."""
+        with self._lock:
+            views, self._views = {id(one): one for one in self._views.values()}, {}
+        for session in views.values():
+            if session not in self._files.values():
+                session.close()
 
     def first(self) -> str | None:
         return next(iter(self._files), None)

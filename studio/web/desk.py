@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -17,7 +16,7 @@ from studio.tree import CheckpointTree
 from studio.web.book import Book
 from studio.web.links import Place, encode
 from studio.web.views import changes as changes_view
-from studio.web.views import chat, detail, forks, runs
+from studio.web.views import chat, detail, forks, runs, tables
 from studio.web.views import chrome as chrome_view
 from studio.web.views import timeline as timeline_view
 from studio.web.views import why as why_view
@@ -157,7 +156,7 @@ class Desk:
         return Workspace(self.chrome(theme, others), self.timeline(), stage or self.stage(), chrome_view.footer_keys(), groups)
 
     def chrome(self, theme: str, others: Sequence[tuple[str, str]] = ()) -> chrome_view.Chrome:
-        file = gate.line(os.path.basename(self.session.location), 60)
+        file = tables.title(self.session, 60)
         thread = gate.line(self.address.thread_id, 60) or "(empty name)"
         badge, title = badge_of(self.session)
         return chrome_view.Chrome(
@@ -167,6 +166,7 @@ class Desk:
             thread=thread,
             thread_raw=self.address.thread_id,
             file_href=Place(self.place.file).url("threads"),
+            tables_href=Place(self.place.file).url("tables"),
             threads_href=Place(self.place.file, self.address.thread_id).url("threads"),
             search_href=Place(self.place.file).url("search"),
             query="",
@@ -340,7 +340,10 @@ class Desk:
             return labels.pytest_snippet(self.address, self.session.location, self.state.next)
         if kind == "copy_link":
             query = encode(self.place.pairs())
-            return f"studio web {_shell(self.session.location)} --at {_shell('/?' + query)}"
+            view = self.session.view
+            chosen = f" --tables {_shell(view.tables)}" if view.tables is not None and self.session.view_words else ""
+            chosen += " --without-wal" if view.without_wal else ""
+            return f"studio web {_shell(self.session.location)}{chosen} --at {_shell('/?' + query)}"
         if kind == "copy_value" and self.place.path:
             value, exists = self.value_at(self.place.path)
             if exists:

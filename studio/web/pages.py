@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from itertools import islice
@@ -20,7 +19,7 @@ from studio.web.forms import query_flags
 from studio.web.links import Place, decode, number_of, numbers_of, opened, place_of
 from studio.web.render import Pages
 from studio.web.replies import go, html, partial, plain, target, theme
-from studio.web.views import chrome, detail, forks, runs, threads
+from studio.web.views import chrome, detail, forks, runs, tables, threads
 from studio.web.views.values import Reveal
 
 MOST_HITS = 100
@@ -30,11 +29,15 @@ MOST_HITS = 100
 class FileView:
     list: threads.ThreadList
     location: str
+    beside: tables.Beside
 
 
 def router(book: Book, pages: Pages, stopping: Callable[[], bool]) -> APIRouter:
     """Routes over the opened files; every one is a GET and changes nothing."""
     routes = APIRouter()
+
+    def beside(session: Session, file: str) -> tables.Beside:
+        return tables.beside(session, file, lambda view: book.slug_of(file, view))
 
     def desk(request: Request, file: str) -> Desk:
         return Desk(book, place_of(file, decode(request.scope["query_string"])))
@@ -52,8 +55,9 @@ def router(book: Book, pages: Pages, stopping: Callable[[], bool]) -> APIRouter:
             session.refresh()
             files.append(
                 FileView(
-                    threads.thread_list(Place(slug), os.path.basename(session.location), session.threads(), ""),
+                    threads.thread_list(Place(slug), tables.title(session), session.threads(), ""),
                     gate.line(session.location),
+                    beside(session, slug),
                 )
             )
         return html(pages.page("start.html", theme(request), files=files))
@@ -104,7 +108,7 @@ def router(book: Book, pages: Pages, stopping: Callable[[], bool]) -> APIRouter:
         query = decode(request.scope["query_string"])
         selected = query.get("thread") or opened(query.get("in", ""))
         place = Place(file, selected or None)
-        found = threads.thread_list(place, os.path.basename(session.location), session.threads(), gate.line(query.get("q", "")))
+        found = threads.thread_list(place, tables.title(session), session.threads(), gate.line(query.get("q", "")))
         context = {"list": found, "selected": selected, "drawer": partial(request)}
         if partial(request):
             return html(pages.block("threads.html", "rows" if target(request) == "thread-rows" else "list", **context))
@@ -114,6 +118,7 @@ def router(book: Book, pages: Pages, stopping: Callable[[], bool]) -> APIRouter:
             "badge": badge,
             "badge_title": title,
             "events_href": Place(file).url("events"),
+            "beside": beside(session, file),
         }
         return html(pages.page("threads.html", theme(request), **around, **context))
 
@@ -134,11 +139,7 @@ def router(book: Book, pages: Pages, stopping: Callable[[], bool]) -> APIRouter:
         }
         if partial(request):
             return html(pages.block("search.html", "hits" if target(request) == "search-hits" else "list", **context))
-        return html(
-            pages.page(
-                "search.html", theme(request), back=place.url(), file=gate.line(os.path.basename(session.location), 60), **context
-            )
-        )
+        return html(pages.page("search.html", theme(request), back=place.url(), file=tables.title(session, 60), **context))
 
     @routes.get("/f/{file}/node")
     def tree_node(request: Request, file: str) -> Response:

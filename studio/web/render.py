@@ -25,6 +25,7 @@ STYLES = (
     "css/fork.css",
     "css/run.css",
     "css/threads.css",
+    "css/tables.css",
     "css/dialog.css",
 )
 MODULES = (

@@ -42,7 +42,7 @@ def serve(
         lifespan="off",
     )
     server = _Server(config, lambda: _announce(link(port, app.token, at), open_browser))
-    with contextlib.suppress(KeyboardInterrupt):
+    with contextlib.closing(app.book), contextlib.suppress(KeyboardInterrupt):
         server.run(sockets=[listener])
 
 

@@ -23,6 +23,7 @@ def client_of(*locations: Path, token: str = "", show_secrets: bool = False) -> 
         app = create_app(sessions, token=token)
         with TestClient(app, base_url="http://127.0.0.1", raise_server_exceptions=False) as client:
             yield client
+        app.book.close()
     finally:
         for session in sessions:
             session.close()

@@ -89,6 +89,7 @@ class Chrome:
     file: str
     location: str
     file_href: str
+    tables_href: str
     thread: str
     thread_raw: str
     threads_href: str
