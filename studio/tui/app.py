@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from typing import TYPE_CHECKING, ClassVar
+from collections.abc import Callable, Iterable
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from rich.console import RenderableType
+from textual import work
 from textual.app import App, SystemCommand
 from textual.binding import Binding, BindingType
 from textual.screen import Screen
@@ -15,6 +16,7 @@ from textual.worker import WorkerFailed
 from studio.errors import StudioError
 from studio.model import Address
 from studio.render import gate
+from studio.stores.view import View
 from studio.tui import theme
 from studio.tui.complaint import SECONDS, complain_in
 from studio.tui.main import MainScreen
@@ -44,6 +46,8 @@ class StudioApp(App[None]):
         self.VERTICAL_BREAKPOINTS = [(0, "low"), (LOW, "tall")]
         self.session = session
         self.at = at
+        self._opened: dict[View, Session] = {}
+        """Other parts of the file that were shown; closed at the end."""
         self.graph: str | None = None
         """The graph that was chosen for a run; the next run takes it, too."""
         self.fault: BaseException | None = None
@@ -64,6 +68,41 @@ class StudioApp(App[None]):
 
     def on_mount(self) -> None:
         self.push_screen(MainScreen(self.session, self.at))
+
+    # ------------------------------------------------------------------ parts of a file
+
+    def open_tables(self, session: Session) -> None:
+        """What else the file holds; another part of it that is chosen there takes the place of this one."""
+        from studio.tui.screens.tables import TablesScreen
+
+        if not isinstance(self.screen, TablesScreen):
+            self.push_screen(TablesScreen(session), self._part_chosen)
+
+    def _part_chosen(self, view: View | None) -> None:
+        if view is not None:
+            self._open_part(view)
+
+    @work(thread=True, exclusive=True, group="part")
+    def _open_part(self, view: View) -> None:
+        try:
+            first = self.session.view == view
+            part = self.session if first else self._opened.get(view) or self.session.beside(view)
+        except StudioError as error:
+            self.call_from_thread(self.complain, error, "Cannot show this part of the file")
+            return
+        show: Callable[..., Any] = self._show_part  # the type of `call_from_thread` knows no coroutine without a result
+        self.call_from_thread(show, view, part)
+
+    async def _show_part(self, view: View, part: Session) -> None:
+        if part is not self.session:
+            self._opened[view] = part
+        while not isinstance(self.screen, MainScreen):
+            await self.pop_screen()
+        await self.switch_screen(MainScreen(part))
+
+    def on_unmount(self) -> None:
+        for part in self._opened.values():
+            part.close()
 
     def _handle_exception(self, error: Exception) -> None:
         """A fault in a worker costs what it was to show; any other ends the application."""

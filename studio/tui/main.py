@@ -79,7 +79,10 @@ class MainScreen(Copying, Moving, Futures, Opening):
 
     def compose(self) -> ComposeResult:
         temporary = bool(getattr(self.session, "scratch_is_temporary", False))
-        yield HeaderLine(os.path.basename(self.session.location) or self.session.location, temporary=temporary, id="header")
+        name = os.path.basename(self.session.location) or self.session.location
+        words = getattr(self.session, "view_words", "")
+        part = f" · {words}" if words else ""
+        yield HeaderLine(name + part, temporary=temporary, id="header")
         with Horizontal(id="body"):
             yield Timeline(id="timeline")
             with Vertical(id="right"):

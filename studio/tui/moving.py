@@ -134,6 +134,9 @@ class Moving(Place):
         elif thread_id is None and self.thread_id is None:
             self.say_none_is_open()
 
+    def do_tables(self) -> None:
+        self.app.open_tables(self.session)
+
     def do_search(self) -> None:
         from studio.tui.screens.search import SearchScreen
 

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar
 
 from textual import on, work
 from textual.app import ComposeResult
+from textual.binding import Binding, BindingType
 from textual.containers import Vertical
 from textual.content import Content
 from textual.widgets import Input
@@ -105,6 +106,7 @@ class ThreadsScreen(Filtered[str]):
     """Choose a thread; dismisses with its id."""
 
     app: StudioApp
+    BINDINGS: ClassVar[list[BindingType]] = [Binding("ctrl+o", "tables", "Tables", show=False)]
     CSS = """
     ThreadsScreen > Vertical { width: 100%; max-width: 130; height: 100%; max-height: 44; margin: 1 2; padding: 0; }
     ThreadsScreen.narrow > Vertical { margin: 0; }
@@ -124,7 +126,8 @@ class ThreadsScreen(Filtered[str]):
             yield Field(placeholder="Filter by id, first or last words, user, status …", id="filter", classes="flat")
             yield ThreadList(id="threads")
             yield KeyLine(
-                [("↑↓", "move"), ("enter", "open"), ("type", "to filter"), ("?", "keys"), ("esc", "back")], id="thread-keys"
+                [("↑↓", "move"), ("enter", "open"), ("type", "to filter"), ("ctrl+o", "tables"), ("?", "keys"), ("esc", "back")],
+                id="thread-keys",
             )
 
     def on_mount(self) -> None:
@@ -182,3 +185,6 @@ class ThreadsScreen(Filtered[str]):
         view = self.query_one("#threads", ThreadList)
         if view.threads:
             self.dismiss(view.threads[view.cursor].thread_id)
+
+    def action_tables(self) -> None:
+        self.app.open_tables(self.session)
