@@ -27,6 +27,8 @@ Op = Literal["add", "remove", "replace", "move"]
 
 START = "__start__"
 """The author of an input, and the channel that carries it."""
+END = "__end__"
+"""Where a run ends: no node, but what one leads to when it leads nowhere else."""
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -466,3 +468,27 @@ class Edge:
     source: str
     target: str
     count: int
+
+
+@dataclass(frozen=True, slots=True)
+class SeenNode:
+    """A node that ran in this thread, or that something led to; `START` and `END` stand for the outside."""
+
+    name: str
+    runs: int
+    ran_from: tuple[tuple[str, str], ...] = ()
+    """(namespace, checkpoint id) of the checkpoint that each run began at, as stored."""
+
+
+@dataclass(frozen=True, slots=True)
+class SeenGraph:
+    """One graph as a thread showed it: what never happened is not in it."""
+
+    ns: str
+    """The namespace without task ids: "" is the root graph, `writer|inner` a graph in a graph, however often it ran."""
+    nodes: tuple[SeenNode, ...]
+    """In the order of their first run; `START` first, `END` last."""
+    edges: tuple[Edge, ...]
+    """Most travelled first."""
+    unnamed: int = 0
+    """Runs of tasks whose node this file does not tell."""

@@ -21,7 +21,6 @@ from studio.live import Watcher
 from studio.model import (
     Address,
     Comparison,
-    Edge,
     ForkPreview,
     ForkRequest,
     ForkResult,
@@ -32,6 +31,7 @@ from studio.model import (
     RunEvent,
     RunPlan,
     RunRequest,
+    SeenGraph,
     State,
     Thread,
 )
@@ -253,8 +253,13 @@ class Session:
         """Where values hold `text`, each value at its first occurrence; the given thread first, then, with `others`, the rest."""
         return searching.search(self, text, thread_id, limit, others=others)
 
-    def edges(self, thread_id: str) -> tuple[Edge, ...]:
-        return self.explainer.edges(thread_id)
+    def graphs(self, thread_id: str) -> tuple[SeenGraph, ...]:
+        """The graphs of a thread as it showed them (`Explainer.graphs`): a pass over the thread, once per change of the files."""
+        return self.explainer.graphs(thread_id)
+
+    def graphs_known(self, thread_id: str) -> bool:
+        """Whether `graphs` answers at once."""
+        return self.explainer.graphs_known(thread_id)
 
     def neighbours(self) -> Neighbours:
         """What lies in the same file beside the checkpoints that are shown: other sets of them, stores, caches, other tables."""

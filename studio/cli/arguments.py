@@ -16,6 +16,7 @@ COMMANDS = {
     "tree": "the checkpoints of a thread as a tree",
     "show": "one checkpoint: state, tasks, questions, what runs next",
     "diff": "what changed, and who wrote it",
+    "edges": "the graph as it ran: which node led to which, how often",
     "search": "checkpoints and paths whose values hold a text",
     "tables": "what else the file holds: stores, caches, other tables",
     "export": "everything as JSON lines, oldest first",
@@ -217,6 +218,10 @@ def _diff(parser: Any) -> None:
     parser.add_argument("--exit-code", action="store_true", help="exit with 1 when there are changes")
 
 
+def _edges(parser: Any) -> None:
+    _location(parser)
+
+
 def _search(parser: Any) -> None:
     _location(parser, ns=False)
     parser.add_argument("text", metavar="TEXT")
@@ -276,6 +281,7 @@ def _scratch(parser: Any) -> None:
 
 
 _BUILDERS = {
-    "open": _open, "web": _web, "ls": _ls, "tree": _tree, "show": _show, "diff": _diff, "search": _search, "tables": _tables,
+    "open": _open, "web": _web, "ls": _ls, "tree": _tree, "show": _show, "diff": _diff, "edges": _edges, "search": _search,
+    "tables": _tables,
     "export": _export, "fork": _fork, "run": _run, "demo": _demo, "scratch": _scratch,
 }  # fmt: skip

@@ -23,7 +23,6 @@ SCHEDULED = "__scheduled__"
 NO_WRITES = "__no_writes__"
 INPUT = "__input__"
 ROOT = "__root__"
-END = "__end__"
 NULL_TASK = "00000000-0000-0000-0000-000000000000"
 
 CONTROL = frozenset((ERROR, ERROR_SOURCE, INTERRUPT, RESUME, SCHEDULED))

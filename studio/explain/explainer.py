@@ -6,6 +6,7 @@ raises for what a file holds; what cannot be known is None, or a problem.
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import islice
@@ -14,8 +15,8 @@ from studio.errors import RefError
 from studio.explain.authors import Step, Written, attribute, noted_writes, written_by_task
 from studio.explain.blob import Blob
 from studio.explain.channels import NULL_TASK
-from studio.explain.edges import old_edges, seen_edges
-from studio.explain.ids import parse_path, static_ns
+from studio.explain.edges import seen_graphs, started_graphs
+from studio.explain.ids import parse_path
 from studio.explain.nodes import run_nodes, written_channels
 from studio.explain.planning import Planner, editor_of
 from studio.explain.reader import Reader
@@ -24,16 +25,17 @@ from studio.explain.tasks import live_status
 from studio.explain.threads import ChildrenOf, Threads
 from studio.explain.unstored import evidence
 from studio.explain.values import Values
+from studio.history.namespaces import static_ns
 from studio.model import (
     START,
     Address,
     Author,
     Change,
     Checkpoint,
-    Edge,
     NodeRun,
     Problem,
     RawCheckpoint,
+    SeenGraph,
     State,
     Task,
     WriteRow,
@@ -49,6 +51,7 @@ class Explainer:
 
     def __init__(self, store: Store) -> None:
         self.store = store
+        self._counting = threading.Lock()
         self.forget()
 
     def forget(self) -> None:
@@ -255,13 +258,25 @@ class Explainer:
         """(ns, checkpoint id) -> the state channels that rows under it were written to."""
         return written_channels(rows)
 
-    def edges(self, thread_id: str) -> tuple[Edge, ...]:
-        """Edges that this thread took, with how often; most travelled first."""
+    def graphs(self, thread_id: str) -> tuple[SeenGraph, ...]:
+        """The graphs of a thread as it showed them, outer ones first: nodes with their runs, edges with how often each was taken.
+
+        One pass over the thread, then kept until the store changes; who asks meanwhile waits for the same answer.
+        """
+        threads = self.threads
+        with self._counting:
+            return threads.graphs(thread_id, lambda: self._count(thread_id))
+
+    def graphs_known(self, thread_id: str) -> bool:
+        """Whether `graphs` answers at once."""
+        return self.threads.graphs_known(thread_id)
+
+    def _count(self, thread_id: str) -> tuple[SeenGraph, ...]:
         headers = [header for _, header in self.store.checkpoints(thread_id)]
-        last = self.reader.blob(headers[-1].address) if headers else None
-        if last is not None and last.old:
-            return old_edges(self.states(self.store.scan(thread_id)))
-        return seen_edges(self.store, thread_id, lambda rows: self.node_runs(thread_id, headers, rows))
+        ends = [self.reader.blob(header.address) for header in (*headers[:1], *headers[-1:])]
+        if any(blob is not None and blob.old for blob in ends):
+            return started_graphs(self.states(self.store.scan(thread_id)))
+        return seen_graphs(self.store, thread_id, headers, lambda rows: self.node_runs(thread_id, headers, rows))
 
 
 def shared_ids(tasks: Sequence[Task], address: Address) -> list[Problem]:

@@ -127,8 +127,3 @@ def push_path(index: int) -> str:
 def is_synthetic(task: str) -> bool:
     """Ids of rows that durability `exit` stores for delta channels: `00000003-…`, `ffffffff-…`; no task bears them."""
     return task.startswith(("ffffffff-", "00000"))
-
-
-def static_ns(ns: str) -> str:
-    """The namespace without task ids: which graph it is, however often it ran. `a:ID|1|b:ID` -> `a|b`."""
-    return "|".join(part.partition(":")[0] for part in ns.split("|") if not part.isdigit()) if ns else ""

@@ -10,8 +10,8 @@ from itertools import islice
 
 from studio.explain.blob import Blob, read_blob
 from studio.explain.channels import NOT_NODES, spelled_sources, spelled_target
-from studio.explain.ids import static_ns
 from studio.explain.schedule import Learned
+from studio.history.namespaces import static_ns
 from studio.model import START, Address, RawCheckpoint
 from studio.stores.base import Store, ThreadKeys
 

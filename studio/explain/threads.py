@@ -11,12 +11,12 @@ from typing import TypeVar
 
 from studio.explain.cache import Bounded
 from studio.explain.channels import INTERRUPT, RESUME
-from studio.explain.ids import static_ns
 from studio.explain.interrupts import questions
 from studio.explain.learn import EMPTY, learn_others, learn_thread, widened
 from studio.explain.rows import group
 from studio.explain.schedule import Learned
-from studio.model import Address, Checkpoint, Value, WriteRow
+from studio.history.namespaces import static_ns
+from studio.model import Address, Checkpoint, SeenGraph, Value, WriteRow
 from studio.stores.base import Store
 
 T = TypeVar("T")
@@ -119,6 +119,14 @@ class Threads:
     def _nested(self) -> dict[str, tuple[str, ...]]:
         """thread -> its namespaces, for the threads that have more than the root: one pass over the keys of the file."""
         return {keys.thread_id: keys.namespaces for keys in self.store.threads() if any(keys.namespaces)}
+
+    def graphs(self, thread_id: str, make: Callable[[], tuple[SeenGraph, ...]]) -> tuple[SeenGraph, ...]:
+        """The graphs that a thread showed; `make` counts them when nobody has yet."""
+        return self._once(("graphs", thread_id), make)
+
+    def graphs_known(self, thread_id: str) -> bool:
+        with self._lock:
+            return self._cache.get(("graphs", thread_id)) is not None
 
     def learned(self, address: Address) -> Learned:
         """Formats 1 and 2: what the nodes of this checkpoint's graph did in this thread."""

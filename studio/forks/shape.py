@@ -15,7 +15,8 @@ from typing import Any
 
 from studio import value
 from studio.explain import channels
-from studio.explain.ids import parse_path, static_ns
+from studio.explain.ids import parse_path
+from studio.history.namespaces import static_ns
 from studio.model import Address, Checkpoint, Value, WriteRow
 from studio.stores.base import Store
 

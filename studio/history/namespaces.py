@@ -34,3 +34,8 @@ def ns_node(ns: str) -> str:
     """Name of the node that holds this subgraph."""
     parts = named_parts(ns)
     return parts[-1].rsplit(":", 1)[0] if parts else ""
+
+
+def static_ns(ns: str) -> str:
+    """The namespace without task ids: which graph it is, however often it ran. `a:ID|1|b:ID` -> `a|b`."""
+    return "|".join(part.partition(":")[0] for part in ns.split("|") if not part.isdigit()) if ns else ""

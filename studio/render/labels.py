@@ -6,6 +6,7 @@ import json
 import re
 
 from studio.model import Address, State, TaskStatus
+from studio.render import gate
 from studio.times import parse
 
 STATUS_WORDS = {
@@ -60,6 +61,11 @@ def when(iso: str | None, *, date: bool = True) -> str:
     if date:
         return found.strftime("%Y-%m-%d %H:%M:%S")
     return found.strftime("%H:%M:%S.") + f"{found.microsecond // 1000:03d}"
+
+
+def graph_name(ns: str) -> str:
+    """`root graph`, or `writer › inner` for a graph in a graph; `ns` without task ids. Gated."""
+    return " › ".join(gate.line(part, 40) for part in ns.split("|")) if ns else "root graph"
 
 
 def duration(seconds: float | None) -> str:

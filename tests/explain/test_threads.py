@@ -92,7 +92,8 @@ def test_written_channels_are_state_channels_only(path: Path) -> None:
 def test_edges_that_were_taken_are_counted(path: Path) -> None:
     run(path, fan_out(), {"topic": "tea"})
     with explained(path) as explainer:
-        edges = {(edge.source, edge.target): edge.count for edge in explainer.edges("t")}
+        [graph] = explainer.graphs("t")
+    edges = {(edge.source, edge.target): edge.count for edge in graph.edges}
     assert edges == {
         ("__start__", "split"): 1,
         ("split", "left"): 1,
@@ -139,7 +140,7 @@ def test_no_blob_makes_it_raise(path: Path, blob: bytes) -> None:
     with explained(path) as explainer:
         states = list(explainer.states(explainer.store.scan("t")))
         runs_of(explainer)
-        explainer.edges("t")
+        explainer.graphs("t")
     assert states and all(state.next is None or state.next == () for state in states)
 
 

@@ -1,0 +1,77 @@
+"""`studio edges`: the graphs that a thread showed: who led to whom, how often."""
+
+from __future__ import annotations
+
+from argparse import Namespace
+from typing import Any
+
+from studio.cli.common import opened, say_problems
+from studio.cli.documents import Documents
+from studio.cli.out import Out
+from studio.errors import RefError
+from studio.history.namespaces import static_ns
+from studio.model import START, SeenGraph
+from studio.render import labels
+from studio.render.gate import line
+
+WIDEST = 48
+"""Characters of a node's name."""
+
+
+def run(options: Namespace, out: Out) -> int:
+    with opened(options, out) as session:
+        thread = session.one_thread(options.thread)
+        graphs = session.graphs(thread)
+        if options.ns is not None:
+            graphs = chosen(graphs, options.ns, thread)
+        if out.as_json:
+            problems = Documents(out.show_secrets).problems(session.problems())
+            out.document({"thread_id": thread, "graphs": [document(graph) for graph in graphs], "problems": problems})
+            return 0
+        if not graphs:
+            out.say("this file does not tell which nodes ran in this thread")
+        for index, graph in enumerate(graphs):
+            if index:
+                out.say()
+            _text(graph, out)
+        say_problems(out, session.problems())
+    return 0
+
+
+def chosen(graphs: tuple[SeenGraph, ...], ns: str, thread: str) -> tuple[SeenGraph, ...]:
+    """The graph of a namespace, with or without task ids in it. Raises RefError: no such graph was seen."""
+    found = tuple(graph for graph in graphs if graph.ns in (ns, static_ns(ns)))
+    if not found:
+        known = tuple(graph.ns for graph in graphs if graph.ns)
+        hint = "leave --ns out to see all graphs" if known else "it has no subgraph: leave --ns out"
+        raise RefError(f"thread {thread!r} has no graph {ns!r}", hint, "no-such-namespace", candidates=known)
+    return found
+
+
+def document(graph: SeenGraph) -> dict[str, Any]:
+    return {
+        "ns": graph.ns,
+        "nodes": [{"name": node.name, "runs": node.runs} for node in graph.nodes],
+        "edges": [{"source": edge.source, "target": edge.target, "count": edge.count} for edge in graph.edges],
+        "unnamed": graph.unnamed,
+    }
+
+
+def _text(graph: SeenGraph, out: Out) -> None:
+    ran = sum(node.runs > 0 and node.name != START for node in graph.nodes)
+    nodes, edges = labels.plural(ran, "node"), labels.plural(len(graph.edges), "edge")
+    out.say(out.paint(f"{labels.graph_name(graph.ns)} · {nodes} that ran · {edges}", "bold"))
+    if graph.edges:
+        count = len(f"{max(edge.count for edge in graph.edges):,}")
+        rows = [
+            ["  " + line(edge.source, WIDEST), "->", line(edge.target, WIDEST), f"{edge.count:,}".rjust(count)]
+            for edge in graph.edges
+        ]
+        out.table(rows, [(), ("dim",), (), ("cyan",)])
+    met = {name for edge in graph.edges for name in (edge.source, edge.target)}
+    for node in graph.nodes:
+        if node.name not in met:
+            times = labels.plural(node.runs, "run")
+            out.say(f"  {line(node.name, WIDEST)}  {out.paint(f'{times}, no edge to or from it was stored', 'dim')}")
+    if graph.unnamed:
+        out.say(out.paint(f"  {labels.plural(graph.unnamed, 'run')} of a node that this file does not name", "dim"))
