@@ -11,8 +11,8 @@ from itertools import chain
 from studio.diff import diff
 from studio.errors import StudioError
 from studio.explain import Explainer
-from studio.explain.ids import static_ns
 from studio.history.facts import Key, Reading
+from studio.history.namespaces import static_ns
 from studio.model import Address, Checkpoint, State, Status
 from studio.overlay import Overlay
 from studio.quiet import no_collection

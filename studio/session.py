@@ -261,6 +261,10 @@ class Session:
         """Whether `graphs` answers at once."""
         return self.explainer.graphs_known(thread_id)
 
+    def graphs_before(self, thread_id: str) -> tuple[SeenGraph, ...]:
+        """The last count of a thread, which may be older than the file; () where there was none."""
+        return self.explainer.graphs_before(thread_id)
+
     def neighbours(self) -> Neighbours:
         """What lies in the same file beside the checkpoints that are shown: other sets of them, stores, caches, other tables."""
         from studio.neighbours import Neighbours

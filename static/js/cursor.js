@@ -1,7 +1,7 @@
 // The cursor of the timeline: rows and links move it, the URL follows, the stage is fetched. The server decides everything that is drawn.
 
 const byId = (id) => document.getElementById(id);
-const HERE = ["tab", "base", "base_ns"]; // what stays when another row is chosen
+const HERE = ["tab", "base", "base_ns", "node"]; // what stays when another row is chosen
 const ROW = 40;
 let waiting = null; // a move that goes on when a chunk of rows has arrived
 let restore = null; // scroll position and focus to give back after the swap
@@ -147,7 +147,7 @@ document.addEventListener("click", (event) => {
   if (!link) return;
   event.preventDefault();
   if (link.classList.contains("row")) choose(link);
-  else go(link.href);
+  else go(link.getAttribute("href")); // the link of a drawing has no plain `href`
   if (link.classList.contains("row")) delete document.body.dataset.drawer;
 });
 

@@ -11,6 +11,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import islice
 
+from studio.cache import LRU
 from studio.errors import RefError
 from studio.explain.authors import Step, Written, attribute, noted_writes, written_by_task
 from studio.explain.blob import Blob
@@ -43,6 +44,7 @@ from studio.model import (
 from studio.stores.base import Store
 
 _GRAPHS_ASKED = 8
+_COUNTS_KEPT = 8
 _AHEAD, _AHEAD_BYTES = 128, 4_000_000
 
 
@@ -52,6 +54,7 @@ class Explainer:
     def __init__(self, store: Store) -> None:
         self.store = store
         self._counting = threading.Lock()
+        self._counted: LRU[str, tuple[SeenGraph, ...]] = LRU(_COUNTS_KEPT)
         self.forget()
 
     def forget(self) -> None:
@@ -265,11 +268,17 @@ class Explainer:
         """
         threads = self.threads
         with self._counting:
-            return threads.graphs(thread_id, lambda: self._count(thread_id))
+            found = threads.graphs(thread_id, lambda: self._count(thread_id))
+        self._counted.put(thread_id, found)
+        return found
 
     def graphs_known(self, thread_id: str) -> bool:
         """Whether `graphs` answers at once."""
         return self.threads.graphs_known(thread_id)
+
+    def graphs_before(self, thread_id: str) -> tuple[SeenGraph, ...]:
+        """The last count of a thread, which may be older than the store; () where there was none."""
+        return self._counted.get(thread_id) or ()
 
     def _count(self, thread_id: str) -> tuple[SeenGraph, ...]:
         headers = [header for _, header in self.store.checkpoints(thread_id)]

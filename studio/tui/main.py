@@ -26,7 +26,7 @@ from studio.tui.lines import BLANK, Line, LineView
 from studio.tui.messages import Failed, PaneDrawn, PathSelected, PointFailed, PointLoaded, StoreChanged, WhyDrawn
 from studio.tui.moving import Moving
 from studio.tui.opening import Opening
-from studio.tui.panes import changes, conversation, raw, tasks
+from studio.tui.panes import changes, conversation, graph, raw, tasks
 from studio.tui.panes.state import StatePane
 from studio.tui.point import Point
 from studio.tui.rows import RowView
@@ -94,6 +94,7 @@ class MainScreen(Copying, Moving, Futures, Opening):
                         yield StatePane(id="state")
                         yield LineView(id="tasks")
                         yield LineView(id="raw")
+                        yield LineView(id="graph")
                 yield WhyView(id="why")
         yield KeyLine([*keys.footer_items(), ("ctrl+p", "palette")], id="keys")
 
@@ -226,6 +227,10 @@ class MainScreen(Copying, Moving, Futures, Opening):
                 lines = conversation.build(at, tree, self.session)
             elif name == "tasks":
                 lines = tasks.build(at, tree)
+            elif name == "graph":
+                if graph.counts_long(self.session, tree, at.address.thread_id):
+                    self.post_message(PaneDrawn(name, serial, at, graph.before(at, tree, self.session)))
+                lines = graph.build(at, tree, self.session)
             else:
                 lines = raw.build(at, [*tree.problems, *self.session.problems()])
         except StudioError as error:

@@ -10,13 +10,20 @@ from textual.message import Message
 from textual.reactive import reactive
 from textual.widgets import Static
 
-TABS = ("changes", "conversation", "state", "tasks", "raw")
-TITLES = {"changes": "Changes", "conversation": "Conversation", "state": "State", "tasks": "Tasks", "raw": "Raw"}
+TABS = ("changes", "conversation", "state", "tasks", "raw", "graph")
+TITLES = {
+    "changes": "Changes",
+    "conversation": "Conversation",
+    "state": "State",
+    "tasks": "Tasks",
+    "raw": "Raw",
+    "graph": "Graph",
+}
 _SHORT = {"conversation": "Chat"}
 
 
 class TabLine(Static):
-    """One line of tabs; a click or the keys 1 to 5 choose."""
+    """One line of tabs; a click or the keys 1 to 6 choose."""
 
     DEFAULT_CSS = "TabLine { height: 2; background: $surface; padding: 0 1; }"
     active: reactive[str] = reactive("changes", init=False)

@@ -16,7 +16,7 @@ from studio.tree import CheckpointTree
 from studio.web.book import Book
 from studio.web.links import Place, encode
 from studio.web.views import changes as changes_view
-from studio.web.views import chat, detail, forks, runs, tables
+from studio.web.views import chat, detail, forks, graph, runs, tables
 from studio.web.views import chrome as chrome_view
 from studio.web.views import timeline as timeline_view
 from studio.web.views import why as why_view
@@ -52,6 +52,7 @@ class Stage:
     tasks: detail.TasksView | None = None
     raw: detail.RawView | None = None
     branches: runs.Branches | None = None
+    graph: graph.GraphView | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -238,7 +239,11 @@ class Desk:
             tasks=detail.tasks_view(self.state, place, self.tree) if tab == "tasks" else None,
             raw=detail.raw_view(self.state, self.session.show_secrets) if tab == "raw" else None,
             branches=runs.branches(self.session, self.tree, place) if tab == "branches" else None,
+            graph=self.graph(wait=False) if tab == "graph" else None,
         )
+
+    def graph(self, *, wait: bool) -> graph.GraphView:
+        return graph.graph_view(self.session, self.tree, self.place, self.address, wait=wait)
 
     def _link(self, path: str) -> str:
         return self.place.to(path=path, tab="state").url()

@@ -9,7 +9,7 @@ from urllib.parse import quote, unquote_to_bytes, urlencode
 from studio.errors import UsageError
 from studio.model import Address
 
-TABS = ("changes", "conversation", "state", "tasks", "raw", "branches")
+TABS = ("changes", "conversation", "state", "tasks", "raw", "graph", "branches")
 
 MOST_DIGITS = 12
 
@@ -30,6 +30,10 @@ class Place:
     """The checkpoint that diffs compare with, instead of the parent."""
     base_ns: str | None = None
     """Its namespace, where it differs from `ns`."""
+    graph: str | None = None
+    """In the graph tab: the graph to show, by its namespace without task ids; None = the one of the checkpoint."""
+    node: str | None = None
+    """In the graph tab: the node whose runs are listed."""
 
     @property
     def address(self) -> Address:
@@ -51,6 +55,8 @@ class Place:
             ("path", self.path),
             ("base", self.base),
             ("base_ns", self.base_ns),
+            ("graph", self.graph if self.tab == "graph" else None),
+            ("node", self.node if self.tab == "graph" else None),
         )
         return [(name, value) for name, value in names if value is not None]
 
@@ -123,4 +129,6 @@ def place_of(file: str, query: Mapping[str, str]) -> Place:
         path=query.get("path"),
         base=query.get("base") or None,
         base_ns=query.get("base_ns"),
+        graph=query.get("graph"),
+        node=query.get("node"),
     )

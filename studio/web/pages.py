@@ -175,6 +175,12 @@ def router(book: Book, pages: Pages, stopping: Callable[[], bool]) -> APIRouter:
             return html(pages.block("workspace.html", "stage", page=_piece(at, stage)))
         return html(pages.page("workspace.html", theme(request), page=at.workspace(theme(request), stage=stage)))
 
+    @routes.get("/f/{file}/graph")
+    def graph(request: Request, file: str) -> Response:
+        """The graph as of now, however long its counting takes."""
+        at = desk(request, file)
+        return html(pages.macro("_graph.html", "body", at.graph(wait=True))) if partial(request) else go(request, at.place.url())
+
     @routes.get("/f/{file}/ways")
     def ways(request: Request, file: str) -> Response:
         """The other ways to fork, with the nodes to choose from."""

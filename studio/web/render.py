@@ -21,6 +21,7 @@ STYLES = (
     "css/value.css",
     "css/cards.css",
     "css/chat.css",
+    "css/graph.css",
     "css/side.css",
     "css/fork.css",
     "css/run.css",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import re
 from pathlib import Path
 from typing import Any
 
@@ -79,7 +80,7 @@ async def test_moving_shows_what_each_superstep_changed_and_who_wrote_it(shop: P
             await drive.until(lambda: drive.main.here and drive.main.here.number == "0")
 
 
-async def test_the_tabs_show_the_same_checkpoint_five_ways(shop: Path, tmp_path: Path) -> None:
+async def test_the_tabs_show_the_same_checkpoint_six_ways(shop: Path, tmp_path: Path) -> None:
     with opened(shop, tmp_path / "s.sqlite") as session:
         async with driven(session, session.resolve("#6", "done")) as drive:
             await drive.until(lambda: drive.main.point)
@@ -96,6 +97,10 @@ async def test_the_tabs_show_the_same_checkpoint_five_ways(shop: Path, tmp_path:
             await drive.press("5")
             await drive.loaded()
             await drive.shows(session.resolve("#6", "done").checkpoint_id)
+            await drive.press("6")
+            await drive.loaded()
+            await drive.shows("root graph · 7 nodes")
+            assert re.search(r"grade ×2 +→ approve", drive.text("#graph"))
             await drive.press("1")
             await drive.shows("Scheduled from here")
 

@@ -18,6 +18,7 @@ TAB_TITLES = {
     "state": "State",
     "tasks": "Tasks",
     "raw": "Raw",
+    "graph": "Graph",
     "branches": "Branches",
 }
 BROWSER_KEYS = {

@@ -1,0 +1,120 @@
+"""Graph: which node led to which in this thread, how often, rank by rank; this superstep lit, what runs next marked."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from textual.content import Content
+
+from studio.model import END, START, SeenGraph, SeenNode, TaskStatus
+from studio.moment import Moment, in_order, is_end, last_runs, moment
+from studio.render import gate, labels
+from studio.render.graph_layout import ranked
+from studio.tui import draw
+from studio.tui.lines import BLANK, Line
+from studio.tui.point import Point
+
+if TYPE_CHECKING:
+    from studio.session import Session
+    from studio.tree import CheckpointTree
+
+AT_ONCE = 3_000
+"""Checkpoints of a thread whose graph is counted without a word; of a longer one it is said first."""
+NAME = 22
+RUNS = 24
+_ARROWS = {"down": "→", "back": "↑", "self": "↻"}
+_WAITS: dict[TaskStatus, tuple[str, str, str]] = {"failed": ("✕", "$error", "failed"), "paused": ("■", "$wait", "waits")}
+
+
+def counts_long(session: Session, tree: CheckpointTree, thread_id: str) -> bool:
+    """Whether the graph has to be counted first, and the thread is long."""
+    return len(tree) > AT_ONCE and not session.graphs_known(thread_id)
+
+
+def before(point: Point, tree: CheckpointTree, session: Session) -> tuple[Line, ...]:
+    """What to show while a long thread is counted: the last count, if there was one."""
+    said = Line(draw.own(f"Counting {len(tree):,} checkpoints…", "$faint"), 1)
+    graphs = session.graphs_before(point.address.thread_id)
+    return (said, BLANK, *_lines(graphs, point, tree, session)) if graphs else (said,)
+
+
+def build(point: Point, tree: CheckpointTree, session: Session) -> tuple[Line, ...]:
+    """The lines of the pane. Counts the thread where nobody has yet."""
+    graphs = session.graphs(point.address.thread_id)
+    if not graphs:
+        return (Line(draw.own("This file does not tell which nodes ran in this thread.", "$quiet"), 1),)
+    return _lines(graphs, point, tree, session)
+
+
+def _lines(graphs: tuple[SeenGraph, ...], point: Point, tree: CheckpointTree, session: Session) -> tuple[Line, ...]:
+    lines: list[Line] = []
+    for graph in in_order(graphs, point.address):
+        if lines:
+            lines.append(BLANK)
+        lines.extend(_graph(graph, moment(session, tree, point.address, graph), point, tree))
+    return tuple(lines)
+
+
+def _graph(graph: SeenGraph, lit: Moment, point: Point, tree: CheckpointTree) -> list[Line]:
+    nodes = sum(node.runs > 0 and not is_end(node.name) for node in graph.nodes)
+    facts = f" · {labels.plural(nodes, 'node')} · {labels.plural(len(graph.edges), 'edge')}"
+    lines = [Line(draw.own(labels.graph_name(graph.ns), "bold") + draw.own(facts, "$faint"), 1)]
+    place = {node.name: at for at, node in enumerate(graph.nodes)}
+    pairs = [(place[edge.source], place[edge.target]) for edge in graph.edges]
+    found = ranked(len(graph.nodes), pairs, place.get(START), place.get(END))
+    ranks = found.ranks if found is not None else tuple((at,) for at in range(len(graph.nodes)))
+    arrows = [_ARROWS[kind] for kind in found.kinds] if found is not None else ["→"] * len(pairs)
+    rank_of = {at: number for number, rank in enumerate(ranks) for at in rank}
+    out: dict[str, list[tuple[int, Content]]] = {}
+    for edge, arrow, (_, target) in zip(graph.edges, arrows, pairs, strict=True):
+        pair = (edge.source, edge.target)
+        style = "bold $primary" if pair in lit.taken else "$primary" if pair in lit.coming else "$quiet"
+        name = "itself" if arrow == "↻" else gate.line(edge.target, 40)
+        times = f" ×{edge.count:,}" if edge.count > 1 else ""
+        shown = draw.own(f"{arrow} ", style) + draw.own(name, style) + draw.own(times, "$faint")
+        out.setdefault(edge.source, []).append((rank_of[target], shown))
+    column = min(NAME, max((len(_named(node)) for node in graph.nodes), default=0)) + 6
+    for rank in ranks:
+        for at, one in enumerate(rank):
+            corner = " " if len(rank) == 1 else "┌" if at == 0 else "└" if at == len(rank) - 1 else "├"
+            targets = [shown for _, shown in sorted(out.get(graph.nodes[one].name, []), key=lambda item: item[0])]
+            lines.append(_node(graph.nodes[one], corner, targets, column, lit, point, tree))
+    if graph.unnamed:
+        words = f"{labels.plural(graph.unnamed, 'run')} of a node that this file does not name"
+        lines.append(Line(draw.own(words, "$faint"), 3))
+    return lines
+
+
+def _named(node: SeenNode) -> str:
+    """`search ×3`, cut so that the count stays."""
+    times = f" ×{node.runs:,}" if node.runs > 1 and not is_end(node.name) else ""
+    return gate.line(node.name, max(6, NAME - len(times))) + times
+
+
+def _node(
+    node: SeenNode, corner: str, targets: list[Content], column: int, lit: Moment, point: Point, tree: CheckpointTree
+) -> Line:
+    mark, style, words = "○", "$faint", ""
+    if node.name in lit.ran:
+        mark, style, words = _WAITS.get(lit.ran[node.name], ("●", "bold $primary", "ran"))
+    elif node.name == lit.inside:
+        mark, style, words = "◆", "bold $lane-sub", "inside"
+    elif node.name in lit.next:
+        mark, style, words = _WAITS.get(lit.next[node.name], ("◌", "$primary", "ended" if node.name == END else "next"))
+    elif not node.runs and not is_end(node.name):
+        words = "not run"
+    if node.name in lit.ran and node.name in lit.next:
+        words += ", next"
+    name = draw.own(_named(node), style if words and words != "not run" else "$faint" if is_end(node.name) else "")
+    head = draw.own(f"{corner} ", "$line") + draw.own(f"{mark} ", style) + name
+    gap = Content(" " * max(2, column - head.cell_length))
+    made = last_runs(tree, point.address.thread_id, node, RUNS)
+    runs = tuple(Line(draw.text(f"#{tree.number(one)}", "$quiet"), 5, address=one) for one in reversed(made))
+    return Line(
+        head + gap + Content("\n").join(targets) if targets else head,
+        1,
+        address=made[-1] if made else None,
+        right=draw.own(words, style) if words else None,
+        folded=runs if len(runs) > 1 else (),
+        hanging=column,
+    )
