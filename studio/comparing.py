@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from studio.diff import diff
 from studio.errors import RefError
-from studio.model import Address, Author, Change, Comparison, State
+from studio.model import Address, Author, Change, Comparison, Problem, State, Verdict
 
 if TYPE_CHECKING:
     from studio.session import Session
@@ -52,9 +52,31 @@ def compare(session: Session, after: Address, before: Address | None = None, *, 
     else:
         named = [replace(change, authors=(Author(None, None, "none"),)) for change in changes]
     unsure = [*(base.problems if base is not None else ()), *state.problems]
+    explained: dict[str, Verdict] = {}
     if before == parent:
-        unsure += session.explainer.unexplained(base, state, named)
-    return Comparison(base.checkpoint if base is not None else None, state.checkpoint, tuple(named), tuple(dict.fromkeys(unsure)))
+        explained = session.explainer.checked(base, state)
+        unsure += unexplained(state, explained)
+        session.note_outside(after, explained)
+    at = base.checkpoint if base is not None else None
+    return Comparison(at, state.checkpoint, tuple(named), tuple(dict.fromkeys(unsure)), explained)
+
+
+def checked(session: Session, state: State) -> dict[str, Verdict]:
+    """Channel -> whether the writes under the stored parent lead to its value."""
+    parent = _stored_parent(session, state)
+    explained = session.explainer.checked(session.state(parent) if parent is not None else None, state)
+    session.note_outside(state.checkpoint.address, explained)
+    return explained
+
+
+def unexplained(state: State, explained: Mapping[str, Verdict]) -> list[Problem]:
+    """The channels that changed outside their writes, as problems of the checkpoint that holds them."""
+    where = state.checkpoint.checkpoint_id
+    return [
+        Problem("unexplained-value", f"{where}/{channel}", f"changed outside its writes: {found.why}")
+        for channel, found in explained.items()
+        if found.how == "outside"
+    ]
 
 
 def _stored_parent(session: Session, state: State) -> Address | None:

@@ -24,6 +24,7 @@ TaskStatus = Literal["done", "failed", "paused", "pending", "unknown"]
 Basis = Literal["writes", "versions", "source", "none"]
 Rebuilt = Literal["exact", "ambiguous", "unavailable"]
 Op = Literal["add", "remove", "replace", "move"]
+Explained = Literal["last", "append", "messages", "union", "sum", "cleared", "outside", "unknown"]
 
 START = "__start__"
 """The author of an input, and the channel that carries it."""
@@ -235,6 +236,18 @@ class Change:
 
 
 @dataclass(frozen=True, slots=True)
+class Verdict:
+    """Whether a superstep's writes lead to a channel's stored value."""
+
+    how: Explained
+    """The rule by which they do (`cleared`: a value that is kept for one step); `outside`: no rule could; `unknown`: not told."""
+    why: str = ""
+    """What stands against it, as part of a sentence about the channel; empty where a rule explains it."""
+    unruled: bool = False
+    """All writes are there, and by no rule that is known they lead to the value: a reducer of the graph's own, or a change."""
+
+
+@dataclass(frozen=True, slots=True)
 class Comparison:
     """A diff with the two headers it compares; `before` is None for a root."""
 
@@ -242,6 +255,8 @@ class Comparison:
     after: Checkpoint
     changes: tuple[Change, ...]
     problems: tuple[Problem, ...] = ()
+    explained: Mapping[str, Verdict] = field(default_factory=dict)
+    """Channel -> how far the writes explain it; only where `before` is the parent and a superstep lies between."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -282,6 +297,8 @@ class Row:
     label: str = ""
     """What to call the row: the nodes that ran, `input`, `set /refund/amount`, `copy of #4`."""
     is_leaf: bool = False
+    missing_steps: tuple[int, int] | None = None
+    """First and last step between the parent and this row that no checkpoint was stored for (durability `exit`)."""
 
 
 @dataclass(frozen=True, slots=True)

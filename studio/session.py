@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 import threading
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, TypeVar
 
@@ -34,6 +34,7 @@ from studio.model import (
     SeenGraph,
     State,
     Thread,
+    Verdict,
 )
 from studio.overlay import Overlay
 from studio.overview import threads as list_threads
@@ -81,6 +82,7 @@ class Session:
         self._given_scratch = scratch
         self._lock = threading.RLock()
         self._states: LRU[Address, State] = LRU(STATES_KEPT)
+        self._outside: LRU[Address, tuple[str, ...]] = LRU(4 * STATES_KEPT)
         self._token: object = None
         self._scratch: Scratch | None = None
         self._forker: Forker | None = None
@@ -242,6 +244,19 @@ class Session:
     def compare(self, after: Address, before: Address | None = None, *, origin: bool = False) -> Comparison:
         """Changes from `before` (default: the stored parent; with `origin`, the fork's origin) to `after`, with authors."""
         return comparing.compare(self, after, before, origin=origin)
+
+    def checked(self, state: State) -> dict[str, Verdict]:
+        """Channel -> whether the writes of the superstep that made a checkpoint lead to its value."""
+        return comparing.checked(self, state)
+
+    def note_outside(self, address: Address, explained: Mapping[str, Verdict]) -> None:
+        """Remember the channels of a checkpoint that changed outside their writes, for its row in a timeline."""
+        found = tuple(channel for channel, told in explained.items() if told.how == "outside")
+        self._outside.put(address, found)
+
+    def outside(self, address: Address) -> tuple[str, ...]:
+        """Channels that changed outside their writes, as far as somebody has looked at this checkpoint."""
+        return self._outside.get(address) or ()
 
     def base_of(self, address: Address) -> Address | None:
         """What a front end compares a row with unless told otherwise: the fork's origin, else the stored parent."""

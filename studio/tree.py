@@ -11,6 +11,7 @@ from dataclasses import replace
 
 from studio.errors import RefError
 from studio.history.facts import Facts, Key
+from studio.history.gaps import missing_steps
 from studio.history.growth import Growth, Node
 from studio.history.refs import resolve
 from studio.model import Address, Checkpoint, NodeRun, Problem, Row, Status
@@ -275,6 +276,7 @@ class CheckpointTree(Growth):
             parent_number=above.number if above is not None else None,
             label=self._label(node, made_by, origin),
             is_leaf=not node.children,
+            missing_steps=missing_steps(header, self._nodes[node.parent].checkpoint if node.parent is not None else None),
         )
 
     def _made_by(self, parent: Node, by_update: bool) -> tuple[NodeRun, ...]:

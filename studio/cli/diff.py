@@ -9,7 +9,7 @@ from studio.cli.documents import Documents
 from studio.cli.out import Out
 from studio.errors import UsageError
 from studio.model import Author, Change, Comparison
-from studio.render import labels, secrets
+from studio.render import explained, labels, secrets
 from studio.render.gate import line
 from studio.render.masking import name_in
 from studio.render.words import word_diff
@@ -45,9 +45,14 @@ def _text(session: Session, found: Comparison, out: Out) -> None:
         before = "#" + (tree if same else session.tree(found.before.thread_id)).number(found.before.address)
     title = f"{before} → #{after.number} {line(after.label)}"
     out.say(out.paint(title, "bold") + out.paint(f"  {labels.plural(len(found.changes), 'change')}", "dim"))
+    if found.explained and explained.gap_note(after):
+        out.say(out.paint(explained.gap_note(after), "dim"))
+    told = explained.told_at(found.changes, found.explained)
     for change in found.changes:
         for text in change_lines(change, out):
             out.say(text)
+        if change.path in told:
+            out.say(out.paint(f"    ≠ {explained.sentence(told[change.path])}", "yellow"))
     say_problems(out, found.problems)
 
 

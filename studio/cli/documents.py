@@ -6,6 +6,8 @@ from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from studio.codec.oddities import oddities
+from studio.comparing import unexplained
+from studio.history.gaps import missing_steps
 from studio.model import (
     Address,
     Author,
@@ -23,6 +25,7 @@ from studio.model import (
     Task,
     Thread,
     Value,
+    Verdict,
 )
 from studio.render import masking
 from studio.render.masking import name_in
@@ -141,7 +144,14 @@ class Documents:
             "parent_number": row.parent_number,
             "depth": row.depth,
             "seconds": row.seconds,
+            "missing_steps": None if row.missing_steps is None else list(row.missing_steps),
         }
+
+    def shown(self, state: State, explained: Mapping[str, Verdict]) -> Doc:
+        """The `show` document with the check of the superstep that made the checkpoint."""
+        doc = self.state(state)
+        doc["problems"] += self.problems(unexplained(state, explained))
+        return {**doc, "explained": self.explained(explained)}
 
     def state(self, state: State, *, values: bool = True) -> Doc:
         """The `show` document; without `values` the two maps of values are left out."""
@@ -196,11 +206,23 @@ class Documents:
             "authors": self.authors(change.authors),
         }
 
+    def explained(self, found: Mapping[str, Verdict]) -> Doc:
+        return {channel: verdict.how for channel, verdict in found.items()}
+
+    def missing_steps(self, before: Checkpoint | None, after: Checkpoint) -> list[int] | None:
+        """First and last step between a checkpoint and its parent that were not stored; None where `before` is another one."""
+        if before is not None and before.checkpoint_id != after.parent_checkpoint_id:
+            return None
+        gap = missing_steps(after, before)
+        return None if gap is None else list(gap)
+
     def comparison(self, found: Comparison) -> Doc:
         return {
             "before": None if found.before is None else self.header(found.before),
             "after": self.header(found.after),
             "changes": [self.change(change) for change in found.changes],
+            "explained": self.explained(found.explained),
+            "missing_steps": self.missing_steps(found.before, found.after),
             "problems": self.problems(found.problems),
         }
 

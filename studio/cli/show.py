@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from argparse import Namespace
+from collections.abc import Mapping
 from typing import Any
 
 from studio.cli.common import opened, say_problems
 from studio.cli.documents import Documents, all_problems
 from studio.cli.out import Out
 from studio.codec import jsontext
-from studio.model import Address, State, Task, Value
+from studio.comparing import unexplained
+from studio.model import Address, State, Task, Value, Verdict
+from studio.render import explained as explained_words
 from studio.render import labels, secrets
 from studio.render.gate import clean, line
 from studio.render.masking import name_in
@@ -31,7 +34,7 @@ def run(options: Namespace, out: Out) -> int:
             value = get({**state.internal, **state.values}, options.path)
             _one_value(address, options.path, value, documents, out)
         elif out.as_json:
-            out.document(documents.state(state))
+            out.document(documents.shown(state, session.checked(state)))
         else:
             _text(session, state, out)
     return 0
@@ -73,6 +76,7 @@ def _text(session: Session, state: State, out: Out) -> None:
         ("namespace", line(checkpoint.checkpoint_ns)),
         ("parent", f"#{row.parent_number}" if row.parent_number else ""),
         ("source", f"{line(str(checkpoint.source))}, step {checkpoint.step}"),
+        ("gap", explained_words.gap_note(row)),
         ("created", labels.when(checkpoint.created_at)),
         ("size", labels.size(checkpoint.size_bytes)),
         ("status", labels.status_word(row.status if row.status in ("ran", "answered") else state.status or row.status)),
@@ -84,7 +88,8 @@ def _text(session: Session, state: State, out: Out) -> None:
         ),
     ]
     out.table([[name, value] for name, value in facts if value], [("dim",), ()])
-    _values(state.values, "state", state, out)
+    explained = session.checked(state)
+    _values(state.values, "state", state, out, explained)
     if state.tasks:
         out.say()
         out.say(out.paint("tasks", "bold"))
@@ -95,10 +100,11 @@ def _text(session: Session, state: State, out: Out) -> None:
     if state.internal:
         out.say()
         out.say(out.paint(f"{labels.plural(len(state.internal), 'scheduling channel')}: --json shows them", "dim"))
-    say_problems(out, [one for one in all_problems(state) if one.kind != "rebuilt-unavailable"])  # said at the channel
+    told = [one for one in all_problems(state) if one.kind != "rebuilt-unavailable"]  # said at the channel
+    say_problems(out, [*told, *unexplained(state, explained)])
 
 
-def _values(values: Any, title: str, state: State | None, out: Out) -> None:
+def _values(values: Any, title: str, state: State | None, out: Out, explained: Mapping[str, Verdict] | None = None) -> None:
     out.say()
     out.say(out.paint(title, "bold"))
     lost = state.unrebuilt if state is not None else {}
@@ -109,6 +115,9 @@ def _values(values: Any, title: str, state: State | None, out: Out) -> None:
     for name, value in values.items():
         rebuilt = state.rebuilt.get(name) if state is not None else None
         note = f" ({labels.REBUILT_WORDS[rebuilt][0]})" if rebuilt else ""
+        found = (explained or {}).get(name)
+        if found is not None and explained_words.mark(found) == "≠":
+            note += " ≠ changed outside its writes" if found.how == "outside" else " ≠ not explained by its writes"
         items = f"{len(value):,} × " if isinstance(value, list) and len(value) > 3 else ""
         shown = out.brief(value, max(40, out.width - width - 6), name)
         out.say(f"  {out.paint(line(name).ljust(width), 'cyan')}  {out.paint(items, 'dim')}{shown}{out.paint(note, 'yellow')}")

@@ -12,7 +12,7 @@ from studio.cli.documents import Documents
 from studio.cli.out import Out
 from studio.errors import RefError, UsageError
 from studio.model import Address, Problem, Row
-from studio.render import labels
+from studio.render import explained, labels
 from studio.render.gate import line
 from studio.tagged import dumps
 from studio.tree import CheckpointTree, Key
@@ -113,6 +113,8 @@ def _line(row: Row, above: Row | None, width: int, number: int, label: int, out:
     marks = [
         out.paint(line(", ".join(row.channels[:4]) + (f" +{len(row.channels) - 4}" if len(row.channels) > 4 else ""), 48), "cyan")
     ]
+    if row.missing_steps is not None:
+        marks.append(out.paint(explained.gap_short(row), "dim"))
     if row.next and (row.is_leaf or row.is_head):
         marks.append("next " + line(", ".join(node or "?" for node in row.next), 60))
     if row.is_leaf and row.status not in ("ran", None):

@@ -16,6 +16,7 @@ from studio.errors import RefError
 from studio.explain.authors import Step, Written, attribute, noted_writes, written_by_task
 from studio.explain.blob import Blob
 from studio.explain.channels import NULL_TASK
+from studio.explain.checking import Checker
 from studio.explain.edges import seen_graphs, started_graphs
 from studio.explain.ids import parse_path
 from studio.explain.nodes import run_nodes, written_channels
@@ -39,6 +40,7 @@ from studio.model import (
     SeenGraph,
     State,
     Task,
+    Verdict,
     WriteRow,
 )
 from studio.stores.base import Store
@@ -66,6 +68,7 @@ class Explainer:
         self.threads = Threads(self.store)
         self.values = Values(self.reader, self.threads)
         self.planner = Planner(self.reader, self.threads)
+        self.checker = Checker(self.reader, self.threads, self.state)
 
     def note_children(self, thread_id: str, children_of: ChildrenOf) -> None:
         """Spare a pass over a thread: somebody knows the children of its checkpoints anyway."""
@@ -161,18 +164,9 @@ class Explainer:
             return tuple(changes)
         return tuple(attribute(changes, self._step(blob, before, after)))
 
-    def unexplained(self, before: State | None, after: State, changes: Sequence[Change]) -> tuple[Problem, ...]:
-        """Channels whose rows under the parent do not lead to the stored value although nobody else can have changed it."""
-        where = after.checkpoint.address.checkpoint_id
-        lost = {change.channel for change in changes if any(author.basis == "none" for author in change.authors)}
-        parent = after.checkpoint.parent_checkpoint_id
-        if not lost or before is None or before.checkpoint.checkpoint_id != parent or after.checkpoint.source != "loop":
-            return ()
-        written = {row.channel for row in self.reader.rows_at(before.checkpoint.address)}
-        return tuple(
-            Problem("unexplained-value", f"{where}/{channel}", "the writes under the parent do not lead to this value")
-            for channel in sorted(lost & written)
-        )
+    def checked(self, before: State | None, after: State) -> dict[str, Verdict]:
+        """Channel -> whether the writes under `before` lead to its value; {} where `before` is not the parent of a superstep."""
+        return self.checker.check(before, after)
 
     def _step(self, blob: Blob, before: State | None, after: State) -> Step:
         parent = blob.parent

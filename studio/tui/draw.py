@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from textual.content import Content
 
 from studio.model import Address, Author, Row, Value
-from studio.render import gate, labels, masking, preview
+from studio.render import explained, gate, labels, masking, preview
 from studio.render.words import word_diff
 
 LONG_TEXT = 20_000
@@ -155,4 +155,5 @@ def facts(row: Row) -> list[str]:
         labels.when(checkpoint.created_at, date=False).partition(".")[0],
     ]
     parts.append(labels.duration(gap(row)))
+    parts.append(explained.gap_short(row))
     return [part for part in parts if part]

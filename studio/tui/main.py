@@ -158,6 +158,8 @@ class MainScreen(Copying, Moving, Futures, Opening):
             return
         self.point, self._loaded = event.point, event.serial
         self.query_one("#tabs", TabLine).say(event.point.against)
+        if self.session.outside(event.point.address):
+            self.timeline.mark_outside(event.point.address)
         self._say_title()
         self.draw_tab()
 

@@ -8,7 +8,7 @@ from textual.content import Content
 
 from studio.errors import StudioError
 from studio.model import Address, Row
-from studio.render import gate, labels
+from studio.render import explained, gate, labels
 from studio.tui import draw, lanes
 from studio.tui.rows import RowView
 
@@ -40,6 +40,7 @@ class Timeline(RowView):
         self.base: Address | None = None
         """The checkpoint that diffs are pinned to, marked in the list."""
         self._lane_window = (0, 1)
+        self._outside: set[Address] = set()
 
     @property
     def row_count(self) -> int:
@@ -139,6 +140,13 @@ class Timeline(RowView):
         self._strips.clear()
         self.refresh()
 
+    def mark_outside(self, address: Address) -> None:
+        """Mark a checkpoint that was found to hold what its writes do not lead to."""
+        if address not in self._outside:
+            self._outside.add(address)
+            self._strips.clear()
+            self.refresh()
+
     def _forget(self) -> None:
         self._chunks.clear()
         self._colours.clear()
@@ -171,15 +179,18 @@ class Timeline(RowView):
         pieces += lanes.draw(row, above, first, stop, self._colours_at(index))
         used = 1 + 2 * (stop - first)
         digits = max(3, *(len(other.number) for other in self._chunks.get(index // CHUNK, (row,))))
-        return [_rest(pieces, used, row, width, digits, pinned=row.checkpoint.address == self.base)]
+        address = row.checkpoint.address
+        return [_rest(pieces, used, row, width, digits, pinned=address == self.base, outside=address in self._outside)]
 
 
-def _rest(pieces: list[tuple[str, str] | Content], used: int, row: Row, width: int, digits: int, *, pinned: bool) -> Content:
+def _rest(
+    pieces: list[tuple[str, str] | Content], used: int, row: Row, width: int, digits: int, *, pinned: bool, outside: bool
+) -> Content:
     """Number, bold label, badge, then chips of channels and the time at the right edge, as far as they fit."""
     number = draw.number(row)
     number_text = f"{number:<{min(digits, 8)}} "
     label = draw.title(row, 48)
-    badge = _badge(row, pinned)
+    badge = ("≠", "$wait") if outside and not pinned else _badge(row, pinned)
     time = f" {labels.duration(draw.gap(row)):>7}" if width >= 50 and draw.gap(row) is not None else ""
     room = width - used - len(number_text) - 1
     badge_room = len(badge[0]) + 3 if badge else 0
@@ -208,6 +219,8 @@ def _badge(row: Row, pinned: bool) -> tuple[str, str] | None:
         return "fork", "$lane-fork"
     if row.checkpoint.encrypted:
         return _ENCRYPTED
+    if row.missing_steps is not None:
+        return explained.gap_short(row), "$faint"
     return None
 
 

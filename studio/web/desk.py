@@ -183,11 +183,12 @@ class Desk:
         )
 
     def timeline(self, visible: Iterable[int] = ()) -> timeline_view.Timeline:
-        return timeline_view.timeline(self.tree, self.place, tuple(visible), self.session.problems())
+        return timeline_view.timeline(self.tree, self.place, tuple(visible), self.session.problems(), self.session.outside)
 
     def chunk(self, start: int) -> tuple[timeline_view.Chunk, int]:
         start = max(0, start - start % timeline_view.CHUNK)
-        return timeline_view.chunk(self.tree, self.place, min(start, max(0, len(self.tree) - 1))), timeline_view.lane_width(
+        start = min(start, max(0, len(self.tree) - 1))
+        return timeline_view.chunk(self.tree, self.place, start, outside=self.session.outside), timeline_view.lane_width(
             self.tree.lane_count
         )
 

@@ -14,6 +14,7 @@ from langgraph.graph import START, StateGraph
 from langgraph.graph.message import add_messages
 from langgraph.types import Command, Overwrite, Send
 
+from studio.comparing import unexplained
 from studio.explain import Explainer
 from studio.model import Address, State
 from studio.session import Session
@@ -174,7 +175,7 @@ def test_a_value_that_no_write_explains_is_reported_and_not_blamed(path: Path) -
         parent = explainer.state(Address("t", "", str(state.checkpoint.parent_checkpoint_id)))
         found = changes(explainer, state)
         assert bases(found) == {"none"}
-        assert [problem.kind for problem in explainer.unexplained(parent, state, found)] == ["unexplained-value"]
+        assert [problem.kind for problem in unexplained(state, explainer.checked(parent, state))] == ["unexplained-value"]
 
 
 def test_a_reducer_of_ones_own_is_attributed_to_its_only_writer_as_inferred(path: Path) -> None:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from textual.content import Content
 
 from studio import tagged, toolcalls
-from studio.model import Address, Author, Change, State, Task, Value
+from studio.model import Address, Author, Change, State, Task, Value, Verdict
+from studio.render import explained as explained_words
 from studio.render import gate, labels, masking, preview, questions
 from studio.tui import draw
 from studio.tui.lines import BLANK, Line
@@ -26,9 +27,13 @@ _BASIS = {"versions": "inferred from versions", "none": "", "source": "", "write
 
 def build(point: Point, tree: CheckpointTree) -> tuple[Line, ...]:
     """The lines of the pane."""
-    what = list(changes(point.comparison.changes, point.state, show_secrets=point.show_secrets))
+    found = point.comparison
+    what = list(changes(found.changes, point.state, show_secrets=point.show_secrets, explained=found.explained))
     if not what:
         what.append(Line(draw.own(_nothing_changed(point), "$quiet"), 1))
+    gap = explained_words.gap_note(point.row) if found.explained else ""
+    if gap:
+        what.insert(0, Line(draw.own(gap, "$faint"), 1))
     what.extend(_unchanged(point))
     then = scheduled(point.state, tree)
     lines = [*then, BLANK, *what] if _wants_a_person(point.state) else [*what, BLANK, *then]
@@ -58,8 +63,16 @@ def _nothing_changed(point: Point) -> str:
     return f"Nothing changed since {point.against}."
 
 
-def changes(found: Sequence[Change], state: State | None, *, show_secrets: bool = False, heads: bool = True) -> tuple[Line, ...]:
-    """Changes grouped by author, in the order they came."""
+def changes(
+    found: Sequence[Change],
+    state: State | None,
+    *,
+    show_secrets: bool = False,
+    heads: bool = True,
+    explained: Mapping[str, Verdict] | None = None,
+) -> tuple[Line, ...]:
+    """Changes grouped by author, in the order they came; what their writes do not explain says so once for each channel."""
+    told = explained_words.told_at(found, explained or {})
     groups: dict[tuple[Author, ...], list[Change]] = {}
     shown = sorted(found[:MOST_CHANGES], key=_is_message)  # what was said comes after what was decided
     for change in shown:
@@ -70,9 +83,13 @@ def changes(found: Sequence[Change], state: State | None, *, show_secrets: bool 
         if heads:
             if lines:
                 lines.append(BLANK)
-            lines.append(_head(authors, group, state))
+            lines.append(_head(authors, group, state, explained or {}))
         for change in group:
             lines.extend(_change(change, width, show_secrets))
+            if change.path in told:
+                verdict = told[change.path]
+                style = "$wait" if verdict.how == "outside" else "$faint"
+                lines.append(Line(draw.own("≠ " + explained_words.sentence(verdict), style), 4, hanging=2))
     if len(found) > MOST_CHANGES:
         lines.append(
             Line(draw.own(f"{labels.plural(len(found) - MOST_CHANGES, 'more change')}; State shows every value", "$wait"), 1)
@@ -96,7 +113,7 @@ def _path_width(paths: Sequence[str]) -> int:
     return min(26, max((len(path) for path in paths if len(path) <= 26), default=12))
 
 
-def _head(authors: tuple[Author, ...], group: Sequence[Change], state: State | None) -> Line:
+def _head(authors: tuple[Author, ...], group: Sequence[Change], state: State | None, explained: Mapping[str, Verdict]) -> Line:
     known = any(author.node for author in authors)
     name = draw.authors(authors)
     if not known and state is not None and state.checkpoint.source in ("update", "fork"):
@@ -110,7 +127,9 @@ def _head(authors: tuple[Author, ...], group: Sequence[Change], state: State | N
         if change.channel not in channels:
             channels.append(change.channel)
     wrote = gate.line(", ".join(channels), 40)
-    return Line(content, 1, right=draw.own(f"changed {wrote}", "$faint"))
+    checked = {explained_words.kind(explained[channel]) for channel in channels if channel in explained}
+    tick = " ✓" if checked == {"explained"} else ""
+    return Line(content, 1, right=draw.own(f"changed {wrote}{tick}", "$faint"))
 
 
 def _path(path: str, width: int) -> Content:

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from studio import tagged, toolcalls
-from studio.model import START, Author, Change, Comparison, State, Task, Value
-from studio.render import gate, labels, masking, preview, questions, secrets
+from studio.model import START, Author, Change, Comparison, State, Task, Value, Verdict
+from studio.render import explained, gate, labels, masking, preview, questions, secrets
 from studio.tree import CheckpointTree
 from studio.web.links import Place
 from studio.web.views.values import (
@@ -52,6 +52,12 @@ class ChangeView:
     lines: Lines | None = None
     state_href: str = ""
     from_path: str = ""
+    mark: str = ""
+    mark_kind: str = ""
+    mark_title: str = ""
+    """Whether the superstep's writes lead to it, in one sentence."""
+    note: str = ""
+    """The same where they do not: shown, once for each channel."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,6 +99,7 @@ class Changes:
     empty: str
     problems: tuple[str, ...]
     compared: str
+    gap: str
 
 
 def changes(place: Place, comparison: Comparison, state: State, tree: CheckpointTree, reveal: Reveal = NOTHING) -> Changes:
@@ -116,6 +123,7 @@ def changes(place: Place, comparison: Comparison, state: State, tree: Checkpoint
             for problem in (*comparison.problems, *state.problems, *toolcalls.problems(state))
         ),
         compared=gate.line(compared),
+        gap=explained.gap_note(tree.row(state.checkpoint.address)) if comparison.explained else "",
     )
 
 
@@ -144,8 +152,22 @@ def _group(place: Place, authors: Sequence[Author], members: Sequence[Change], c
     members = sorted(
         members, key=lambda change: preview.message(change.before if change.op == "remove" else change.after) is not None
     )
-    drawn = tuple(_change(place, change, reveal) for change in members[:MOST_CHANGES])
-    return Group(title, note, drawn, max(0, len(members) - MOST_CHANGES), kind)
+    told = explained.told_at(comparison.changes, comparison.explained)
+    drawn = [
+        _checked(_change(place, change, reveal), comparison.explained.get(change.channel), change.path in told)
+        for change in members[:MOST_CHANGES]
+    ]
+    return Group(title, note, tuple(drawn), max(0, len(members) - MOST_CHANGES), kind)
+
+
+def _checked(view: ChangeView, found: Verdict | None, told: bool) -> ChangeView:
+    """With the mark that says whether the superstep's writes lead to it; `told`: with the sentence in full."""
+    if found is None:
+        return view
+    words = explained.sentence(found)
+    return replace(
+        view, mark=explained.mark(found), mark_kind=explained.kind(found), mark_title=words, note=words if told else ""
+    )
 
 
 def _change(place: Place, change: Change, reveal: Reveal) -> ChangeView:

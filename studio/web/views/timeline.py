@@ -7,12 +7,12 @@ row follows from this row and its two neighbours alone, so any window of a milli
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from studio.history.walk import leaves
-from studio.model import Problem, Row
-from studio.render import gate, labels
+from studio.model import Address, Problem, Row
+from studio.render import explained, gate, labels
 from studio.tree import CheckpointTree
 from studio.web.links import Place
 
@@ -27,6 +27,15 @@ ROW_ROOM = 345
 MORE_ROOM = 24
 """Pixels of the count of channels without a chip."""
 SOURCES = {"loop": "superstep", "input": "input", "update": "update_state", "fork": "fork"}
+
+
+OUTSIDE_BADGE = ("≠ outside its writes", "wait")
+Outside = Callable[[Address], tuple[str, ...]]
+"""Checkpoint -> channels that changed outside their writes, as far as somebody has looked."""
+
+
+def no_channels(_address: Address) -> tuple[str, ...]:
+    return ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,13 +117,19 @@ def lane_width(lane_count: int) -> int:
     return 2 * LEFT + min(max(0, lane_count - 1), 40) * lane_step(lane_count)
 
 
-def timeline(tree: CheckpointTree, place: Place, visible: Sequence[int] = (), of_file: Sequence[Problem] = ()) -> Timeline:
+def timeline(
+    tree: CheckpointTree,
+    place: Place,
+    visible: Sequence[int] = (),
+    of_file: Sequence[Problem] = (),
+    outside: Outside = no_channels,
+) -> Timeline:
     """The whole timeline with only the chunks filled that hold the cursor or a visible row. Of the file's problems, those that do
     not concern another thread."""
     total = len(tree)
     cursor = tree.index(place.address) if place.at and place.address in tree else 0
     wanted = {cursor // CHUNK, *(index // CHUNK for index in visible)}
-    chunks = tuple(chunk(tree, place, start, load=start // CHUNK in wanted) for start in range(0, total, CHUNK))
+    chunks = tuple(chunk(tree, place, start, load=start // CHUNK in wanted, outside=outside) for start in range(0, total, CHUNK))
     return Timeline(
         summary=_summary(tree),
         chunks=chunks,
@@ -144,20 +159,20 @@ def _summary(tree: CheckpointTree) -> str:
     return " · ".join(parts)
 
 
-def chunk(tree: CheckpointTree, place: Place, start: int, *, load: bool = True) -> Chunk:
+def chunk(tree: CheckpointTree, place: Place, start: int, *, load: bool = True, outside: Outside = no_channels) -> Chunk:
     count = min(CHUNK, len(tree) - start)
     link = place.to(at=None, ns="", path=None, tab="changes").url("rows", [("start", str(start))])
-    return Chunk(start, count, _rows(tree, place, start, start + count) if load else None, link)
+    return Chunk(start, count, _rows(tree, place, start, start + count, outside) if load else None, link)
 
 
-def _rows(tree: CheckpointTree, place: Place, start: int, stop: int) -> tuple[RowView, ...]:
+def _rows(tree: CheckpointTree, place: Place, start: int, stop: int, outside: Outside) -> tuple[RowView, ...]:
     low = max(0, start - 1)
     rows = tree.rows(low, stop + 1)
     pen = _Pen(rows, tree.lane_count)
-    return tuple(_row(tree, place, rows, index, low, pen) for index in range(start - low, min(stop - low, len(rows))))
+    return tuple(_row(tree, place, rows, index, low, pen, outside) for index in range(start - low, min(stop - low, len(rows))))
 
 
-def _row(tree: CheckpointTree, place: Place, rows: Sequence[Row], index: int, low: int, pen: _Pen) -> RowView:
+def _row(tree: CheckpointTree, place: Place, rows: Sequence[Row], index: int, low: int, pen: _Pen, outside: Outside) -> RowView:
     row = rows[index]
     address = row.checkpoint.address
     selected = address == place.address
@@ -168,7 +183,7 @@ def _row(tree: CheckpointTree, place: Place, rows: Sequence[Row], index: int, lo
         number=row.number,
         title=gate.line(row.label, 80),
         subtitle=_subtitle(row),
-        badges=badges(row),
+        badges=badges(row) + ((OUTSIDE_BADGE,) if outside(address) else ()),
         chips=chips,
         more_chips=len(row.channels) - len(chips),
         channels=gate.line(", ".join(row.channels), 300),
@@ -212,7 +227,8 @@ def _subtitle(row: Row) -> str:
     if row.depth and source == "superstep":
         source = "subgraph"
     cipher = " · encrypted" if row.checkpoint.encrypted else ""
-    return gate.line(f"{number} · {source}{cipher}", 60)
+    gap = explained.gap_short(row)
+    return gate.line(f"{number} · {source}{cipher}" + (f" · {gap}" if gap else ""), 80)
 
 
 def badges(row: Row) -> tuple[tuple[str, str], ...]:
