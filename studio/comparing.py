@@ -24,7 +24,7 @@ def compare(session: Session, after: Address, before: Address | None = None, *, 
     when a checkpoint is not there, or when `origin` is asked of a checkpoint that is no fork.
     """
     state = session.state(after)
-    parent = _stored_parent(session, state)
+    parent = stored_parent(session, state)
     if before is None:
         if origin:
             tree = session.tree(after.thread_id)
@@ -63,7 +63,7 @@ def compare(session: Session, after: Address, before: Address | None = None, *, 
 
 def checked(session: Session, state: State) -> dict[str, Verdict]:
     """Channel -> whether the writes under the stored parent lead to its value."""
-    parent = _stored_parent(session, state)
+    parent = stored_parent(session, state)
     explained = session.explainer.checked(session.state(parent) if parent is not None else None, state)
     session.note_outside(state.checkpoint.address, explained)
     return explained
@@ -79,7 +79,7 @@ def unexplained(state: State, explained: Mapping[str, Verdict]) -> list[Problem]
     ]
 
 
-def _stored_parent(session: Session, state: State) -> Address | None:
+def stored_parent(session: Session, state: State) -> Address | None:
     """The parent that the record names, if it is in this file; found without the thread's tree, however long that is."""
     at = state.checkpoint
     if not at.parent_checkpoint_id:

@@ -148,6 +148,17 @@ class Overlay:
             if (header.checkpoint_ns, header.checkpoint_id) not in base
         ]
 
+    def write_bytes(self, thread_id: str) -> int | None:
+        """Bytes of the values of all writes of a thread, those in the scratch file included; None where a store cannot tell."""
+        asked = [getattr(store, "write_bytes", None) for store in (self.base, self.scratch) if store is not None]
+        total = 0
+        for ask in asked:
+            size: int | None = ask(thread_id) if ask is not None else None
+            if size is None:
+                return None
+            total += size
+        return total
+
     def write_headers(self, thread_id: str, after: int = 0) -> Sequence[tuple[int, WriteRow]]:
         base_after, scratch_after = after >> _SHIFT, after & ((1 << _SHIFT) - 1)
         found = [(cursor << _SHIFT | scratch_after, row) for cursor, row in self.base.write_headers(thread_id, base_after)]

@@ -12,11 +12,12 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, TypeVar
 
-from studio import comparing, searching
+from studio import comparing, growing, searching
 from studio.cache import LRU
 from studio.errors import OpenError, PatchError, RefError, StudioError, UsageError
 from studio.explain import Explainer
 from studio.forest import Forest
+from studio.growing import Compared, Growth
 from studio.live import Watcher
 from studio.model import (
     Address,
@@ -285,6 +286,14 @@ class Session:
         from studio.neighbours import Neighbours
 
         return Neighbours(self.store)
+
+    def sizes(self, address: Address) -> Compared:
+        """Stored bytes of each channel, beside those of the stored parent. Raises RefError: not there."""
+        return growing.compared(self, address, comparing.stored_parent(self, self.state(address)))
+
+    def growth(self, address: Address) -> Growth:
+        """What grew on the branch up to a checkpoint, and how large its thread is."""
+        return growing.growth(self, address)
 
     def raw(self, address: Address) -> RawCheckpoint:
         """The stored row. Raises RefError: not there."""

@@ -209,6 +209,7 @@ def _show(parser: Any) -> None:
     _location(parser, ref=True)
     parser.add_argument("--path", metavar="P", help="one value, such as /messages/3/content")
     parser.add_argument("--raw", action="store_true", help="the stored record, nothing derived")
+    parser.add_argument("--sizes", action="store_true", help="how many bytes each channel takes, and what grew")
 
 
 def _diff(parser: Any) -> None:

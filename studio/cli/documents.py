@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from studio.codec.oddities import oddities
 from studio.comparing import unexplained
+from studio.growing import Compared
 from studio.history.gaps import missing_steps
 from studio.model import (
     Address,
@@ -208,6 +209,10 @@ class Documents:
 
     def explained(self, found: Mapping[str, Verdict]) -> Doc:
         return {channel: verdict.how for channel, verdict in found.items()}
+
+    def sizes(self, found: Compared) -> Doc:
+        """Channel -> bytes of its stored value, scheduling channels included; one that is rebuilt has none here."""
+        return {**found.here.channels, **found.here.scheduling}
 
     def missing_steps(self, before: Checkpoint | None, after: Checkpoint) -> list[int] | None:
         """First and last step between a checkpoint and its parent that were not stored; None where `before` is another one."""

@@ -11,9 +11,10 @@ from studio.cli.documents import Documents, all_problems
 from studio.cli.out import Out
 from studio.codec import jsontext
 from studio.comparing import unexplained
+from studio.growing import Compared
 from studio.model import Address, State, Task, Value, Verdict
 from studio.render import explained as explained_words
-from studio.render import labels, secrets
+from studio.render import labels, secrets, sizes
 from studio.render.gate import clean, line
 from studio.render.masking import name_in
 from studio.session import Session
@@ -34,9 +35,12 @@ def run(options: Namespace, out: Out) -> int:
             value = get({**state.internal, **state.values}, options.path)
             _one_value(address, options.path, value, documents, out)
         elif out.as_json:
-            out.document(documents.shown(state, session.checked(state)))
+            more = {"sizes": documents.sizes(session.sizes(address))} if options.sizes else {}
+            out.document({**documents.shown(state, session.checked(state)), **more})
         else:
             _text(session, state, out)
+            if options.sizes:
+                _sizes(session.sizes(address), out)
     return 0
 
 
@@ -127,6 +131,19 @@ def _values(values: Any, title: str, state: State | None, out: Out, explained: M
     for how in sorted(set(state.rebuilt.values()) - {"unavailable"}) if state is not None else ():
         label, sentence = labels.REBUILT_WORDS[how]
         out.say(out.paint(f"  {label} = {sentence}", "dim"))
+
+
+def _sizes(found: Compared, out: Out) -> None:
+    """The channels, largest first: bytes, share of the record, growth since the parent."""
+    out.say()
+    out.say(out.paint("sizes", "bold"))
+    out.table(
+        [
+            [f"  {line(one.name, 40)}", one.size.rjust(8), one.share.rjust(5), one.bar, one.grew]
+            for one in sizes.lines(found, bar=20, names=40)
+        ],
+        [("cyan",), (), ("dim",), ("blue",), ()],
+    )
 
 
 def _task(task: Task, out: Out) -> None:

@@ -23,6 +23,7 @@ from studio.explain.nodes import run_nodes, written_channels
 from studio.explain.planning import Planner, editor_of
 from studio.explain.reader import Reader
 from studio.explain.rows import TaskRows, group
+from studio.explain.sizes import Sizes, sizes_of
 from studio.explain.tasks import live_status
 from studio.explain.threads import ChildrenOf, Threads
 from studio.explain.unstored import evidence
@@ -152,6 +153,13 @@ class Explainer:
             why = evidence(task, mine.get(task.id or ""), address.checkpoint_ns, named, shared) if ran else ""
             found.append(replace(task, unstored=why) if why else task)
         return found
+
+    def sizes(self, address: Address) -> Sizes:
+        """Stored bytes of each channel of a checkpoint. `RefError` when it is not there."""
+        blob = self.reader.blob(address)
+        if blob is None:
+            raise RefError(f"there is no checkpoint {address.checkpoint_id} in thread {address.thread_id}")
+        return sizes_of(blob, self.threads.learned(address).nodes if blob.old else frozenset())
 
     # -- changes ----------------------------------------------------------------------------------------------------------
 

@@ -265,6 +265,19 @@ class Queries:
 
         return self._damage.either(self._table, by_query, lambda: None)
 
+    def write_bytes(self, thread_id: str) -> int | None:
+        """Bytes of the values of all writes of a thread, which are not read for it; None for a damaged table."""
+        writes = self._layout.writes
+        if writes is None:
+            return 0
+
+        def by_query() -> int:
+            where, values = rows.in_thread(thread_id, 0, self._layout.utf16)
+            query = f"SELECT coalesce(sum(length(value)), 0) FROM {writes.name} {where}"
+            return int(self._connection.execute(query, values).fetchone()[0])
+
+        return self._damage.either(writes, by_query, lambda: None)
+
     def count(self) -> int:
         return int(self._connection.execute(f"SELECT count(*) FROM {self._table.name}").fetchone()[0])
 

@@ -142,6 +142,10 @@ class SqliteStore:
     def census(self, thread_id: str, upto: int, writes_upto: int) -> tuple[int, object] | None:
         return self._look(lambda queries: queries.census(thread_id, upto, writes_upto))
 
+    def write_bytes(self, thread_id: str) -> int | None:
+        """Bytes of the values of all writes of a thread; None where a damaged table does not tell."""
+        return self._look(lambda queries: queries.write_bytes(thread_id))
+
     def write_headers(self, thread_id: str, after: int = 0) -> Sequence[tuple[int, WriteRow]]:
         def read(queries: Queries) -> list[tuple[int, WriteRow]]:
             self._note_waiting_writes(queries, thread_id)

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from studio.errors import StudioError
+from studio.growing import Compared
 from studio.model import Address, Comparison, Row, State
 from studio.tui import draw
 
@@ -23,6 +24,8 @@ class Point:
     comparison: Comparison
     against: str
     """What the changes are relative to, in words: `parent #3`, `origin #4`, `base #1`, `nothing before it`."""
+    sizes: Compared
+    """Bytes of its channels, beside those of its parent."""
     show_secrets: bool = False
 
     @property
@@ -36,7 +39,8 @@ def load(session: Session, tree: CheckpointTree, address: Address, base: Address
     state = session.state(address)
     pinned = base if base is not None and base != address else None
     comparison = session.compare(address, pinned or session.base_of(address))
-    return Point(row, state, comparison, _against(tree, row, comparison, pinned is not None), session.show_secrets)
+    against = _against(tree, row, comparison, pinned is not None)
+    return Point(row, state, comparison, against, session.sizes(address), session.show_secrets)
 
 
 def _against(tree: CheckpointTree, row: Row, comparison: Comparison, pinned: bool) -> str:

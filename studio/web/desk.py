@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 from studio import tagged
 from studio.errors import RefError, StudioError
+from studio.growing import Compared
 from studio.model import Address, Comparison, Row, State, Value
 from studio.render import gate, masking, preview
 from studio.runs import Run
@@ -18,6 +19,7 @@ from studio.web.links import Place, encode
 from studio.web.views import changes as changes_view
 from studio.web.views import chat, detail, forks, graph, runs, tables
 from studio.web.views import chrome as chrome_view
+from studio.web.views import sizes as sizes_view
 from studio.web.views import timeline as timeline_view
 from studio.web.views import why as why_view
 from studio.web.views.values import Reveal
@@ -101,6 +103,17 @@ class Desk:
     @cached_property
     def state(self) -> State:
         return self.session.state(self.address)
+
+    @cached_property
+    def sizes(self) -> Compared:
+        return self.session.sizes(self.address)
+
+    @cached_property
+    def listed(self) -> State:
+        """The state with its channels in the order that was asked for."""
+        if self.place.sort != "size":
+            return self.state
+        return replace(self.state, values=sizes_view.ordered(self.state.values, self.sizes))
 
     @cached_property
     def base(self) -> Address | None:
@@ -236,7 +249,7 @@ class Desk:
             conversation=chat.conversation(self.session, self.tree, place, self.state, before=before)
             if tab == "conversation"
             else None,
-            state=detail.state_view(self.state, place, shown) if tab == "state" else None,
+            state=detail.state_view(self.listed, self.sizes, place, shown) if tab == "state" else None,
             tasks=detail.tasks_view(self.state, place, self.tree) if tab == "tasks" else None,
             raw=detail.raw_view(self.state, self.session.show_secrets) if tab == "raw" else None,
             branches=runs.branches(self.session, self.tree, place) if tab == "branches" else None,

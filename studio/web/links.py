@@ -34,6 +34,8 @@ class Place:
     """In the graph tab: the graph to show, by its namespace without task ids; None = the one of the checkpoint."""
     node: str | None = None
     """In the graph tab: the node whose runs are listed."""
+    sort: str | None = None
+    """`size`: the channels of State, largest first."""
 
     @property
     def address(self) -> Address:
@@ -57,6 +59,7 @@ class Place:
             ("base_ns", self.base_ns),
             ("graph", self.graph if self.tab == "graph" else None),
             ("node", self.node if self.tab == "graph" else None),
+            ("sort", self.sort),
         )
         return [(name, value) for name, value in names if value is not None]
 
@@ -131,4 +134,5 @@ def place_of(file: str, query: Mapping[str, str]) -> Place:
         base_ns=query.get("base_ns"),
         graph=query.get("graph"),
         node=query.get("node"),
+        sort="size" if query.get("sort") == "size" else None,
     )

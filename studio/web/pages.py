@@ -19,7 +19,7 @@ from studio.web.forms import query_flags
 from studio.web.links import Place, decode, number_of, numbers_of, opened, place_of
 from studio.web.render import Pages
 from studio.web.replies import go, html, partial, plain, target, theme
-from studio.web.views import chrome, detail, forks, runs, tables, threads
+from studio.web.views import chrome, detail, forks, runs, sizes, tables, threads
 from studio.web.views.values import Reveal
 
 MOST_HITS = 100
@@ -148,6 +148,8 @@ def router(book: Book, pages: Pages, stopping: Callable[[], bool]) -> APIRouter:
         path = at.place.path or ""
         shown = Reveal(path if reveal else None, at.session.show_secrets)
         drawn = detail.subtree(at.state, at.place, path, shown, unfold=unfold, whole=whole)
+        if path.count("/") == 1:
+            drawn = sizes.sized(drawn, at.sizes)
         return html(pages.macro("_value.html", "tree_node", drawn, at._link, at._part))
 
     @routes.get("/f/{file}/children")
@@ -156,10 +158,20 @@ def router(book: Book, pages: Pages, stopping: Callable[[], bool]) -> APIRouter:
         at = desk(request, file)
         query = decode(request.scope["query_string"])
         path, start = at.place.path or "", number_of(query, "start") or 0
-        drawn = detail.subtree(at.state, at.place, path, Reveal(all=at.session.show_secrets), start=start)
-        lines = [pages.macro("_value.html", "tree_node", child, at._link, at._part) for child in drawn.children]
+        drawn = detail.subtree(at.listed, at.place, path, Reveal(all=at.session.show_secrets), start=start)
+        shown = drawn.children if path else tuple(sizes.sized(child, at.sizes) for child in drawn.children)
+        lines = [pages.macro("_value.html", "tree_node", child, at._link, at._part) for child in shown]
         more = pages.macro("_value.html", "more_children", drawn, at._link, at._part) if drawn.more else ""
         return html("".join(lines) + more)
+
+    @routes.get("/f/{file}/growth")
+    def growth(request: Request, file: str) -> Response:
+        """What grew on the branch up to here, and how large the thread is."""
+        at = desk(request, file)
+        if not partial(request):
+            return go(request, at.place.to(tab="state").url())
+        drawn = sizes.growth_view(at.session.growth(at.address), at.tree, at.place)
+        return html(pages.macro("_sizes.html", "growth", drawn))
 
     @routes.get("/f/{file}/edit")
     def edit(request: Request, file: str) -> Response:

@@ -17,6 +17,7 @@ STYLES = (
     "css/tokens.css",
     "css/base.css",
     "css/layout.css",
+    "css/sizes.css",
     "css/timeline.css",
     "css/value.css",
     "css/cards.css",

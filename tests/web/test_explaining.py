@@ -11,8 +11,8 @@ from tests.web.conftest import client_of
 def test_changes_mark_what_their_writes_explain_and_what_not(tmp_path: Path) -> None:
     with client_of(make_spoiled(tmp_path / "spoiled.sqlite")) as client:
         page = client.get("/?thread=t&at=2").text
-        assert 'class="check explained" title="explained: it is what was written last"' in page
-        assert page.count('class="check-note outside"') == 1
+        assert 'class="proof explained" title="explained: it is what was written last"' in page
+        assert page.count('class="proof-note outside"') == 1
         assert "changed outside its writes: it changed although no task wrote it" in page
         rows = client.get("/?thread=t&at=1").text
         assert "≠ outside its writes" in rows, "the row that was looked at keeps its mark"

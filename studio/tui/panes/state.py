@@ -4,25 +4,33 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 from rich.style import Style
 from rich.text import Text
+from textual import work
 from textual.binding import Binding, BindingType
 from textual.widgets import Tree
 from textual.widgets.tree import TreeNode
 
 from studio import tagged
+from studio.errors import StudioError
 from studio.model import Value
-from studio.render import gate, labels, masking, preview
+from studio.render import gate, labels, masking, preview, sizes
 from studio.tui import draw
 from studio.tui.messages import PathChosen, PathSelected
 from studio.tui.point import Point
 
 MOST_LOST = 60
 """Delta channels without a value that are named."""
+
+if TYPE_CHECKING:
+    from studio.session import Session
+
 CHUNK = 200
 """Children added at once; the rest waits behind a line that tells how many."""
+MOST_SIZES = 40
+MOST_GROWN = 12
 DEEPEST = 60
 """Tree nodes below this depth are not opened: the widget measures recursively."""
 
@@ -40,6 +48,8 @@ class Item:
     """The children that a line stands for which are not in the tree yet."""
     earlier: bool = False
     """They come before the first one that is."""
+    grows: bool = False
+    """The heading of the sizes: what grew is looked up when it is opened."""
     depth: int = 0
 
 
@@ -97,8 +107,33 @@ class StatePane(Tree[Item]):
                 Item("", dict(point.state.internal), f"scheduling channels ({len(point.state.internal)})", editable=False),
             )
             inner.allow_expand = True
+        self._add_sizes(point)
         self.root.expand()
         self.call_after_refresh(self._restore, before, at)
+
+    def _add_sizes(self, point: Point) -> None:
+        """All sizes in words, below the values."""
+        found = point.sizes
+        heading = f"sizes: {labels.size(found.here.total)} in this checkpoint"
+        group = self.root.add("sizes", Item("", None, heading, editable=False))
+        for one in sizes.lines(found, bar=12, names=MOST_SIZES):
+            words = f"{gate.line(one.name, 28):<28} {one.size:>8} {one.share:>5} {one.bar:<12} {one.grew}"
+            group.add_leaf("", Item("", None, words.rstrip(), editable=False))
+        grew = self.root.add("grew", Item("", None, "what grew on this branch", editable=False, grows=True))
+        grew.allow_expand = True
+
+    @work(thread=True, exclusive=True, group="growth", exit_on_error=False)
+    def _look_at_growth(self, point: Point, node: TreeNode[Item], session: Session) -> None:
+        try:
+            told = growth_lines(session, point)
+        except StudioError as error:
+            told = [error.message]
+        self.app.call_from_thread(self._show_growth, point, node, told)
+
+    def _show_growth(self, point: Point, node: TreeNode[Item], told: Sequence[str]) -> None:
+        if point is self._point and not node.children:
+            for words in told:
+                node.add_leaf("", Item("", None, words, editable=False))
 
     def select_path(self, path: str) -> None:
         """Open the way to a value and stand on it, or on the last one on the way that can be opened."""
@@ -171,6 +206,10 @@ class StatePane(Tree[Item]):
     def _shows_secrets(self) -> bool:
         return self._point is not None and self._point.show_secrets
 
+    @property
+    def session(self) -> Session:
+        return self.screen.session  # type: ignore[attr-defined,no-any-return]
+
     def _fill(self, node: TreeNode[Item], to: str | None = None) -> None:
         """Add the children of a node; where `to` leads to one of them, the chunk that it is in."""
         item = node.data
@@ -182,7 +221,10 @@ class StatePane(Tree[Item]):
 
     def on_tree_node_expanded(self, event: Tree.NodeExpanded[Item]) -> None:
         event.stop()
-        if event.node is not self.root:
+        item = event.node.data
+        if item is not None and item.grows and self._point is not None and not event.node.children:
+            self._look_at_growth(self._point, event.node, self.session)
+        elif event.node is not self.root:
             self._fill(event.node)
             if event.node.data and event.node.data.path:
                 self._open.add(event.node.data.path)
@@ -271,7 +313,8 @@ class StatePane(Tree[Item]):
             out.append(gate.line(item.step, 80 if item.more else 240), faint)
             return out
         out.append(gate.line(item.step, 40).ljust(10), Style(bold=item.depth == 0))
-        room = max(16, self.size.width - 3 * item.depth - len(out) - 8)
+        size = self._size_of(item)
+        room = max(16, self.size.width - 3 * item.depth - len(out) - 8 - (len(size) + 2 if size else 0))
         out.append("  ")
         shown = preview.summary(item.value, room, key=masking.name_in(item.path), show_secrets=self._shows_secrets)
         out.append(shown, quiet if node.allow_expand else Style())
@@ -279,7 +322,34 @@ class StatePane(Tree[Item]):
             rebuilt = self._point.state.rebuilt.get(item.step)
             if rebuilt:
                 out.append(f"  {labels.REBUILT_WORDS[rebuilt][0]}", faint)
+        if size:
+            out.append(" " * max(2, self.size.width - len(out) - len(size) - 6) + size, faint)
         return out
+
+    def _size_of(self, item: Item) -> str:
+        """`+229 B  791 B` of a channel that this checkpoint holds."""
+        if item.depth or self._point is None:
+            return ""
+        found = self._point.sizes
+        bytes_here = found.here.channels.get(item.step)
+        if bytes_here is None:
+            return ""
+        grew = sizes.grown(found.grew(item.step))
+        return f"{grew}  {labels.size(bytes_here)}" if grew else labels.size(bytes_here)
+
+
+def growth_lines(session: Session, point: Point) -> list[str]:
+    """How the checkpoints of a branch grew, and which channels did."""
+    found = session.growth(point.address)
+    written = "" if found.write_bytes is None else f" and {labels.size(found.write_bytes)} in writes"
+    told = [f"the thread: {labels.size(found.checkpoint_bytes)} in {labels.plural(found.checkpoints, 'checkpoint')}{written}"]
+    bytes_on_the_way = [size for _, size in found.points]
+    ends = f"{labels.size(bytes_on_the_way[0])} → {labels.size(bytes_on_the_way[-1])}"
+    told.append(f"this branch: {sizes.spark(bytes_on_the_way, 40)} {ends}")
+    for name, steps in found.channels[:MOST_GROWN]:
+        grew = sizes.grown(steps[-1] - steps[0])
+        told.append(f"{gate.line(name, 28):<28} {sizes.spark(steps)} {labels.size(steps[-1])} {grew}".rstrip())
+    return told
 
 
 def _first_listed(children: Sequence[tuple[str, Value]], to: str, depth: int = 0) -> int:

@@ -112,6 +112,7 @@ def changes(place: Place, comparison: Comparison, state: State, tree: Checkpoint
         origin = tree.origin(state.checkpoint.address)
         word = "parent" if before.address == parent else "origin" if before.address == origin else "base"
         compared = f"{word} #{number}"
+    told = {found.path.split("/")[1] for group in groups for found in group.changes if found.note}
     return Changes(
         groups=groups,
         unchanged=_unchanged(place, comparison, state),
@@ -121,6 +122,7 @@ def changes(place: Place, comparison: Comparison, state: State, tree: Checkpoint
         problems=tuple(
             gate.line(f"{problem.where}: {problem.message}", 300)
             for problem in (*comparison.problems, *state.problems, *toolcalls.problems(state))
+            if not (problem.kind == "unexplained-value" and problem.where.partition("/")[2] in told)
         ),
         compared=gate.line(compared),
         gap=explained.gap_note(tree.row(state.checkpoint.address)) if comparison.explained else "",
@@ -154,16 +156,18 @@ def _group(place: Place, authors: Sequence[Author], members: Sequence[Change], c
     )
     told = explained.told_at(comparison.changes, comparison.explained)
     drawn = [
-        _checked(_change(place, change, reveal), comparison.explained.get(change.channel), change.path in told)
+        _checked(_change(place, change, reveal), change.authors, comparison.explained.get(change.channel), change.path in told)
         for change in members[:MOST_CHANGES]
     ]
     return Group(title, note, tuple(drawn), max(0, len(members) - MOST_CHANGES), kind)
 
 
-def _checked(view: ChangeView, found: Verdict | None, told: bool) -> ChangeView:
+def _checked(view: ChangeView, view_authors: Sequence[Author], found: Verdict | None, told: bool) -> ChangeView:
     """With the mark that says whether the superstep's writes lead to it; `told`: with the sentence in full."""
     if found is None:
         return view
+    if found.how == "outside" and not told and any(author.node for author in view_authors):
+        return view  # this part of the value has an author
     words = explained.sentence(found)
     return replace(
         view, mark=explained.mark(found), mark_kind=explained.kind(found), mark_title=words, note=words if told else ""

@@ -7,11 +7,13 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from studio import tagged, toolcalls
+from studio.growing import Compared
 from studio.model import Interrupt, State, Task, Value
 from studio.render import gate, labels, masking, preview, questions, secrets
 from studio.tree import CheckpointTree
 from studio.web.links import Place
 from studio.web.views.changes import STATUS_KINDS, tracks
+from studio.web.views.sizes import SizesView, sized, sizes_view
 from studio.web.views.values import PAGE, Line, Node, Reveal, Shown, node, shown
 from studio.web.views.why import because
 
@@ -22,6 +24,7 @@ RAW_LIMIT = 200_000
 
 @dataclass(frozen=True, slots=True)
 class StateView:
+    sizes: SizesView
     nodes: tuple[Node, ...]
     rest: Node | None
     """Stands for the channels that are not listed yet."""
@@ -70,7 +73,7 @@ class RawView:
     """(title, JSON text, characters that were cut)."""
 
 
-def state_view(state: State, place: Place, reveal: Reveal) -> StateView:
+def state_view(state: State, sizes: Compared, place: Place, reveal: Reveal) -> StateView:
     opened = (place.path,) if place.path else ()
     names = list(state.values)
     wanted = (tagged.split_path(place.path) or [""])[0] if place.path else ""
@@ -80,7 +83,7 @@ def state_view(state: State, place: Place, reveal: Reveal) -> StateView:
     def top(index: int) -> Node:
         value, path = state.values[names[index]], tagged.join_path([names[index]])
         note, hint = labels.REBUILT_WORDS.get(state.rebuilt.get(names[index], ""), ("", ""))
-        return node(
+        drawn = node(
             path,
             names[index],
             value,
@@ -93,6 +96,7 @@ def state_view(state: State, place: Place, reveal: Reveal) -> StateView:
             note=note,
             hint=hint,
         )
+        return sized(drawn, sizes)
 
     def lost(name: str) -> Node:
         label = labels.REBUILT_WORDS["unavailable"][0]
@@ -100,6 +104,7 @@ def state_view(state: State, place: Place, reveal: Reveal) -> StateView:
         return replace(node("", name, None, note=label, hint=why), value=Shown(why, "opaque"))
 
     return StateView(
+        sizes=sizes_view(sizes, place),
         nodes=(
             *(top(index) for index in range(start, min(start + PAGE, len(names)))),
             *(lost(name) for name in list(state.unrebuilt)[:MOST_INTERNAL]),

@@ -66,6 +66,10 @@ class Node:
     hint: str = ""
     """What the note means, in one sentence."""
     count: str = ""
+    size: str = ""
+    """Stored bytes of a channel, in words."""
+    share: str = ""
+    grew: str = ""
 
 
 @dataclass(frozen=True, slots=True)
