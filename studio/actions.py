@@ -29,6 +29,10 @@ ACTIONS: tuple[Action, ...] = (
     Action("last", "Last row", "Jump to the last checkpoint.", ("G", "end")),
     Action("parent", "Parent", "Go to the checkpoint this one grew from.", ("p",), ("checkpoint",)),
     Action(
+        "inner", "Into the subgraph", "Go to the first checkpoint of the subgraph that ran from here.", ("s",), ("checkpoint",)
+    ),
+    Action("caller", "Calling task", "Go from a subgraph to the checkpoint whose task called it.", ("u",), ("checkpoint",)),
+    Action(
         "branch_previous",
         "Previous branch",
         "Go to the same point on the branch before.",

@@ -12,8 +12,9 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, TypeVar
 
-from studio import comparing, growing, searching
+from studio import calling, comparing, growing, searching
 from studio.cache import LRU
+from studio.calling import Caller, SubgraphRun
 from studio.errors import OpenError, PatchError, RefError, StudioError, UsageError
 from studio.explain import Explainer
 from studio.forest import Forest
@@ -294,6 +295,16 @@ class Session:
     def growth(self, address: Address) -> Growth:
         """What grew on the branch up to a checkpoint, and how large its thread is."""
         return growing.growth(self, address)
+
+    def caller(self, state: State) -> Caller | None:
+        """The task that called the subgraph which a checkpoint belongs to."""
+        return calling.caller_of(self, state)
+
+    def subgraph_runs(self, state: State) -> dict[str, tuple[SubgraphRun, ...]]:
+        """Task id -> the subgraph runs that it started, of the tasks of a checkpoint that started some."""
+        at = state.checkpoint.address
+        found = {task.id: calling.runs_of(self, at, task) for task in state.tasks if task.id is not None}
+        return {ident: runs for ident, runs in found.items() if runs}
 
     def raw(self, address: Address) -> RawCheckpoint:
         """The stored row. Raises RefError: not there."""

@@ -157,6 +157,11 @@ class CheckpointTree(Growth):
             made = [fork for fork, origin in self.facts.origins.items() if origin == key]
             return tuple(self._address(fork) for fork in made if fork in self._nodes)
 
+    def caller(self, address: Address) -> Address | None:
+        """The row whose task first called the subgraph that this row belongs to."""
+        caller = self._namespace_caller.get(address.checkpoint_ns) if address.checkpoint_ns else None
+        return self._address(caller) if caller is not None else None
+
     def inner(self, address: Address) -> tuple[Address, ...]:
         """Rows of the subgraphs that ran from this checkpoint."""
         with self.lock:

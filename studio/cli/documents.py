@@ -34,6 +34,7 @@ from studio.value import decode, decode_metadata
 
 if TYPE_CHECKING:
     from studio.neighbours import Item
+    from studio.session import Session
     from studio.stores.neighbours import Neighbour
     from studio.stores.table_sets import CountedSet
 
@@ -209,6 +210,29 @@ class Documents:
 
     def explained(self, found: Mapping[str, Verdict]) -> Doc:
         return {channel: verdict.how for channel, verdict in found.items()}
+
+    def calls(self, session: Session, state: State) -> Doc:
+        """`called_from` of a subgraph's checkpoint, and the `subgraph_runs` that the tasks of a checkpoint started."""
+        caller, started = session.caller(state), session.subgraph_runs(state)
+        if caller is None and not started:
+            return {"called_from": None, "subgraph_runs": []}
+        tree = session.tree(state.checkpoint.thread_id)
+        runs = [
+            {
+                "task_id": ident,
+                "checkpoint_ns": run.checkpoint_ns,
+                "first": {"number": tree.number(run.first), "checkpoint_id": run.first.checkpoint_id},
+                "last": {"number": tree.number(run.last), "checkpoint_id": run.last.checkpoint_id},
+                "checkpoints": run.count,
+            }
+            for ident, found in started.items()
+            for run in found
+        ]
+        named = None
+        if caller is not None:
+            number = tree.number(caller.address)
+            named = {**self.address(caller.address), "number": number, "task_id": caller.task_id, "task": caller.name}
+        return {"called_from": named, "subgraph_runs": runs}
 
     def sizes(self, found: Compared) -> Doc:
         """Channel -> bytes of its stored value, scheduling channels included; one that is rebuilt has none here."""

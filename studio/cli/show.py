@@ -35,7 +35,8 @@ def run(options: Namespace, out: Out) -> int:
             value = get({**state.internal, **state.values}, options.path)
             _one_value(address, options.path, value, documents, out)
         elif out.as_json:
-            more = {"sizes": documents.sizes(session.sizes(address))} if options.sizes else {}
+            more = documents.calls(session, state)
+            more |= {"sizes": documents.sizes(session.sizes(address))} if options.sizes else {}
             out.document({**documents.shown(state, session.checked(state)), **more})
         else:
             _text(session, state, out)
@@ -78,6 +79,7 @@ def _text(session: Session, state: State, out: Out) -> None:
     facts = [
         ("thread", line(checkpoint.thread_id)),
         ("namespace", line(checkpoint.checkpoint_ns)),
+        ("called from", _caller(session, state)),
         ("parent", f"#{row.parent_number}" if row.parent_number else ""),
         ("source", f"{line(str(checkpoint.source))}, step {checkpoint.step}"),
         ("gap", explained_words.gap_note(row)),
@@ -97,8 +99,13 @@ def _text(session: Session, state: State, out: Out) -> None:
     if state.tasks:
         out.say()
         out.say(out.paint("tasks", "bold"))
+        runs = session.subgraph_runs(state)
+        tree = session.tree(checkpoint.thread_id)
         for task in state.tasks:
             _task(task, out)
+            for run in runs.get(task.id or "", ()):
+                ends = f"#{tree.number(run.first)} … #{tree.number(run.last)}" if run.count > 1 else f"#{tree.number(run.first)}"
+                out.say(f"    subgraph {ends}  {out.paint(line(run.checkpoint_ns, 100), 'dim')}")
     if state.metadata:
         _values(state.metadata, "metadata", None, out)
     if state.internal:
@@ -106,6 +113,14 @@ def _text(session: Session, state: State, out: Out) -> None:
         out.say(out.paint(f"{labels.plural(len(state.internal), 'scheduling channel')}: --json shows them", "dim"))
     told = [one for one in all_problems(state) if one.kind != "rebuilt-unavailable"]  # said at the channel
     say_problems(out, [*told, *unexplained(state, explained)])
+
+
+def _caller(session: Session, state: State) -> str:
+    """`#4 task writer`; empty in the root graph, and where the caller is not in this file."""
+    found = session.caller(state)
+    if found is None:
+        return ""
+    return f"#{session.tree(found.address.thread_id).number(found.address)} task {line(found.name or 'not known')}"
 
 
 def _values(values: Any, title: str, state: State | None, out: Out, explained: Mapping[str, Verdict] | None = None) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import combinations
@@ -16,6 +17,8 @@ from studio.model import Status, Task, TaskStatus, Trigger, Value, Write
 from studio.render import preview
 from studio.value import Opaque
 
+CALLER = re.compile(r"(?:.*:[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}(?:\|\d+)*\|)?", re.DOTALL)
+"""The namespace of a calling task, up to where the name of the call begins."""
 MOST_JOINS = 4
 """Joins left out when an id is searched: 2^4 tries at most."""
 
@@ -65,7 +68,7 @@ def join_tasks(
         by_elimination(blob, slots, free, context)
     shared = rows[NULL_TASK].resumes() if NULL_TASK in rows else []
     tasks = [finished_task(blob, slot, shared, context) for slot in slots]
-    by_caller = calls(free, blob, shared)
+    by_caller = calls(free, blob, shared, context)
     tasks = [with_calls(task, by_caller) for task in tasks]
     tasks.extend(handlers(blob, free, tasks, shared, context))
     others = [other_task(blob, task, shared, context) for ident, task in rows.items() if ident in free or not task.is_task]
@@ -223,18 +226,30 @@ def finished_task(blob: Blob, slot: _Slot, shared: list[Value], context: Context
     )
 
 
-def calls(free: dict[str, TaskRows], blob: Blob, shared: list[Value]) -> dict[str, list[tuple[str, Task]]]:
-    """Path of the caller -> (own path, task) of `@task` calls, taken out of `free`. Their names are not stored."""
+def calls(free: dict[str, TaskRows], blob: Blob, shared: list[Value], context: Context) -> dict[str, list[tuple[str, Task]]]:
+    """Path of the caller -> (own path, task) of `@task` calls, taken out of `free`.
+
+    The name of a call stands only in the namespace of a subgraph that it ran.
+    """
     found: dict[str, list[tuple[str, Task]]] = {}
     for ident in [ident for ident, task in free.items() if task.parsed.kind == "call"]:
         rows = free.pop(ident)
         asked = questions(rows, None, shared, old=blob.old)
         status = status_of(rows, any(not question.answered for question in asked), lambda: False)
-        task = Task(ident, None, rows.path, status, error_text(rows), (), asked, rows.writes())
+        spaces = context.subgraphs().get(ident, ())
+        name = called_name(spaces[0], ident) if spaces else None
+        task = Task(ident, name, rows.path, status, error_text(rows), (), asked, rows.writes(), spaces)
         found.setdefault(rows.parsed.caller or "", []).append((call_key(rows.path or ""), task))
     for group in found.values():
         group.sort(key=lambda pair: pair[0])
     return found
+
+
+def called_name(ns: str, ident: str) -> str | None:
+    """`work:ID|look up:IDENT` -> `look up`: what stands after the namespace of the task that called it."""
+    before, found, _ = ns.partition(f":{ident}")
+    caller = CALLER.match(before)
+    return before[caller.end() :] or None if found and caller is not None else None
 
 
 def call_key(path: str) -> str:

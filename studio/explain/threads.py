@@ -92,7 +92,7 @@ class Threads:
                 parts = ns.split("|")
                 while parts and parts[-1].isdigit():  # a further call in the same task
                     parts.pop()
-                ident = parts[-1].partition(":")[2] if parts else ""
+                ident = parts[-1].rpartition(":")[2] if parts and ":" in parts[-1] else ""
                 if ident or parts:
                     found.setdefault(ident or "|".join(parts), []).append(ns)
             return {caller: tuple(sorted(spaces)) for caller, spaces in found.items()}

@@ -14,7 +14,7 @@ from operator import attrgetter
 
 from studio.history.facts import Facts, Key, Read
 from studio.history.lanes import Lanes
-from studio.history.namespaces import depth, ns_task_id, outer_namespace
+from studio.history.namespaces import depth, enclosing, ns_task_id
 from studio.model import Address, Checkpoint, Status
 
 
@@ -234,16 +234,17 @@ class Growth:
         known = self._namespace_caller.get(ns)
         if known is not None:
             return known
-        outer = outer_namespace(ns)
+        around = enclosing(ns)
         task = ns_task_id(ns)
         caller = self.facts.callers.get(task) if task else None
-        if caller is None or caller not in self._nodes or caller[0] != outer:
+        if caller is None or caller not in self._nodes or caller[0] not in around:
             caller = None
-            if self._parents_of is not None:
-                parents = self._parents_of(node.checkpoint.address)
+            parents = self._parents_of(node.checkpoint.address) if self._parents_of is not None else {}
+            for outer in around:  # a call inside an entrypoint has a namespace around it that holds no checkpoint
                 named = parents.get(outer)
                 if isinstance(named, str) and (outer, named) in self._nodes:
                     caller = (outer, named)
+                    break
         if caller is not None and caller != node.key:
             self._namespace_caller[ns] = caller
         return caller

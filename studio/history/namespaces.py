@@ -24,6 +24,12 @@ def outer_namespace(ns: str) -> str:
     return "|".join(parts[:-1])
 
 
+def enclosing(ns: str) -> list[str]:
+    """All that may be namespaces around this one, innermost first; a name with a `|` in it parts where no namespace ends."""
+    parts = ns.split("|")
+    return ["|".join(parts[:count]) for count in range(len(parts) - 1, 0, -1)] + [""] if ns else []
+
+
 def ns_task_id(ns: str) -> str | None:
     """Id of the task that ran this subgraph, or None for a persistent one, whose namespace holds no id."""
     parts = named_parts(ns)

@@ -81,6 +81,20 @@ class Moving(Place):
         else:
             self.go(above)
 
+    def do_inner(self) -> None:
+        point = self.point
+        first = next((run.first for runs in point.runs.values() for run in runs), None) if point is not None else None
+        if first is None:
+            self.app.tell("No subgraph ran from here.")
+        else:
+            self.go(first)
+
+    def do_caller(self) -> None:
+        if self.point is None or self.point.caller is None:
+            self.app.tell("No task called this: it is no checkpoint of a subgraph, or the caller is not in this file.")
+        else:
+            self.go(self.point.caller.address)
+
     def do_branch_previous(self) -> None:
         self._other_branch(-1)
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from studio.calling import Caller, SubgraphRun
 from studio.errors import StudioError
 from studio.growing import Compared
 from studio.model import Address, Comparison, Row, State
@@ -26,6 +27,10 @@ class Point:
     """What the changes are relative to, in words: `parent #3`, `origin #4`, `base #1`, `nothing before it`."""
     sizes: Compared
     """Bytes of its channels, beside those of its parent."""
+    caller: Caller | None
+    """The task that called the subgraph which it belongs to."""
+    runs: dict[str, tuple[SubgraphRun, ...]]
+    """Task id -> the subgraph runs that it started."""
     show_secrets: bool = False
 
     @property
@@ -40,7 +45,16 @@ def load(session: Session, tree: CheckpointTree, address: Address, base: Address
     pinned = base if base is not None and base != address else None
     comparison = session.compare(address, pinned or session.base_of(address))
     against = _against(tree, row, comparison, pinned is not None)
-    return Point(row, state, comparison, against, session.sizes(address), session.show_secrets)
+    return Point(
+        row,
+        state,
+        comparison,
+        against,
+        session.sizes(address),
+        session.caller(state),
+        session.subgraph_runs(state),
+        session.show_secrets,
+    )
 
 
 def _against(tree: CheckpointTree, row: Row, comparison: Comparison, pinned: bool) -> str:

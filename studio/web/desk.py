@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 
 from studio import tagged
+from studio.calling import SubgraphRun
 from studio.errors import RefError, StudioError
 from studio.growing import Compared
 from studio.model import Address, Comparison, Row, State, Value
@@ -116,6 +117,17 @@ class Desk:
         return replace(self.state, values=sizes_view.ordered(self.state.values, self.sizes))
 
     @cached_property
+    def subgraph_runs(self) -> dict[str, tuple[SubgraphRun, ...]]:
+        return self.session.subgraph_runs(self.state)
+
+    @cached_property
+    def steps_across(self) -> chrome_view.Across:
+        """The ways from here into a subgraph, and out of one to the task that called it."""
+        caller = self.session.caller(self.state)
+        first = next((run.first for runs in self.subgraph_runs.values() for run in runs), None)
+        return chrome_view.across(self.place, self.tree, caller, first)
+
+    @cached_property
     def base(self) -> Address | None:
         """The pinned base of diffs, when it is there and not this checkpoint itself."""
         if not self.place.base or self.place.tab == "branches":
@@ -220,7 +232,7 @@ class Desk:
         place, tab = self.place, self.place.tab
         shown = reveal or Reveal(all=self.session.show_secrets)
         drawn = (
-            changes_view.changes(place, self.comparison, self.state, self.tree, shown)
+            changes_view.changes(place, self.comparison, self.state, self.tree, shown, self.subgraph_runs)
             if tab == "changes" and editor is None
             else None
         )
@@ -228,7 +240,9 @@ class Desk:
         current = run if run is not None else self.book.run_at(self.session, self.address)
         return Stage(
             tab=tab,
-            head=chrome_view.head(place, self.tree, self.row, self.state, self.because(), drawn.compared if drawn else ""),
+            head=chrome_view.head(
+                place, self.tree, self.row, self.state, self.because(), drawn.compared if drawn else "", self.steps_across
+            ),
             foot=chrome_view.foot(place, self.tree),
             scrub_href=place.to(path=None).url("step"),
             row_href=Place(place.file).at_address(self.address).url(),
@@ -250,7 +264,7 @@ class Desk:
             if tab == "conversation"
             else None,
             state=detail.state_view(self.listed, self.sizes, place, shown) if tab == "state" else None,
-            tasks=detail.tasks_view(self.state, place, self.tree) if tab == "tasks" else None,
+            tasks=detail.tasks_view(self.state, place, self.tree, self.subgraph_runs) if tab == "tasks" else None,
             raw=detail.raw_view(self.state, self.session.show_secrets) if tab == "raw" else None,
             branches=runs.branches(self.session, self.tree, place) if tab == "branches" else None,
             graph=self.graph(wait=False) if tab == "graph" else None,

@@ -8,17 +8,20 @@ from typing import TYPE_CHECKING
 from textual.content import Content
 
 from studio import tagged, toolcalls
-from studio.model import Address, Author, Change, State, Task, Value, Verdict
+from studio.calling import SubgraphRun
+from studio.model import Author, Change, State, Task, Value, Verdict
 from studio.render import explained as explained_words
 from studio.render import gate, labels, masking, preview, questions
 from studio.tui import draw
 from studio.tui.lines import BLANK, Line
-from studio.tui.point import Point
+from studio.tui.point import Point, row_of
 from studio.value import Tagged
 
 if TYPE_CHECKING:
     from studio.tree import CheckpointTree
 
+Runs = Mapping[str, tuple[SubgraphRun, ...]]
+"""Task id -> the subgraph runs that it started."""
 SHORT = 48
 """A text up to this long is shown as old → new; longer ones as a word diff."""
 MOST_CHANGES = 400
@@ -35,8 +38,11 @@ def build(point: Point, tree: CheckpointTree) -> tuple[Line, ...]:
     if gap:
         what.insert(0, Line(draw.own(gap, "$faint"), 1))
     what.extend(_unchanged(point))
-    then = scheduled(point.state, tree)
+    then = scheduled(point.state, tree, point.runs)
     lines = [*then, BLANK, *what] if _wants_a_person(point.state) else [*what, BLANK, *then]
+    caller = called_from(point, tree)
+    if caller is not None:
+        lines = [caller, BLANK, *lines]
     problems = [*point.comparison.problems, *point.state.problems, *toolcalls.problems(point.state)]
     for problem in problems[:20]:
         lines.append(
@@ -267,7 +273,7 @@ def _unchanged(point: Point) -> list[Line]:
     return [Line(line, 1, folded=tuple(folded), hanging=2)]
 
 
-def scheduled(state: State, tree: CheckpointTree) -> list[Line]:
+def scheduled(state: State, tree: CheckpointTree, runs: Runs) -> list[Line]:
     """The tasks that this checkpoint scheduled, with the questions they asked."""
     following = state.next
     right = None
@@ -277,21 +283,39 @@ def scheduled(state: State, tree: CheckpointTree) -> list[Line]:
     if not state.tasks:
         words = "Nothing: the graph ended here." if following == () else "What runs next cannot be known from this file."
         return [*lines, Line(draw.own(words, "$quiet"), 2)]
-    inner = inner_rows(tree, state.checkpoint.address)
     for task in state.tasks[:50]:
-        lines.extend(task_lines(task, inner))
+        lines.extend(task_lines(task))
+        lines.extend(run_lines(task, tree, runs, 4))
     if len(state.tasks) > 50:
         lines.append(Line(draw.own(f"… {len(state.tasks) - 50:,} more; Tasks shows them", "$faint"), 2))
     return lines
 
 
-def inner_rows(tree: CheckpointTree, address: Address) -> tuple[Address, ...]:
-    """Rows of subgraphs that ran from a checkpoint."""
-    return tuple(tree.inner(address))
+def run_lines(task: Task, tree: CheckpointTree, runs: Runs, indent: int) -> list[Line]:
+    """Where the subgraph runs of a task are; enter goes there."""
+    lines = []
+    for run in runs.get(task.id or "", ()):
+        ends = f"{draw.number(row_of(tree, run.first), run.first)} … {draw.number(row_of(tree, run.last), run.last)}"
+        words = f"→ subgraph {ends}, {labels.plural(run.count, 'superstep')}"
+        lines.append(Line(draw.own(words, "$lane-sub"), indent, address=run.first))
+    if task.unstored:
+        told = draw.own(f"→ {labels.UNSTORED}: ", "$wait") + draw.text(task.unstored, "$wait", 200)
+        lines.append(Line(told, indent, hanging=2))
+    return lines
 
 
-def task_lines(task: Task, inner: Sequence[Address]) -> list[Line]:
-    """A task in a line or two: how it ended, what it asked, where its subgraph is."""
+def called_from(point: Point, tree: CheckpointTree) -> Line | None:
+    """Who called the subgraph that a checkpoint belongs to; enter goes there."""
+    caller = point.caller
+    if caller is None:
+        return None
+    number = draw.number(row_of(tree, caller.address), caller.address)
+    words = draw.own(f"↰ called from {number} task ", "$lane-sub") + draw.text(caller.name or "not known", "$lane-sub", 60)
+    return Line(words, 1, address=caller.address)
+
+
+def task_lines(task: Task) -> list[Line]:
+    """A task in a line or two: how it ended, what it asked."""
     style = {"failed": "$error", "paused": "$wait", "pending": "$primary"}.get(task.status, "$quiet")
     name = draw.text(task.name or "name not known", "bold" if task.name else "$wait", 40)
     lines = [Line(name + Content("  ") + draw.own(labels.TASK_WORDS.get(task.status, task.status), style), 2)]
@@ -305,10 +329,4 @@ def task_lines(task: Task, inner: Sequence[Address]) -> list[Line]:
     if task.error:
         last = next(reversed(masking.text(task.error.strip()).splitlines()), "error")
         lines.append(Line(draw.block(last, "$error"), 4, hanging=2))
-    mine = [address for address in inner if address.checkpoint_ns in task.subgraph_ns]
-    if mine:
-        lines.append(Line(draw.own(f"→ subgraph, {labels.plural(len(mine), 'superstep')}", "$lane-sub"), 4, address=mine[0]))
-    if task.unstored:
-        words = draw.own(f"→ {labels.UNSTORED}: ", "$wait") + draw.text(task.unstored, "$wait", 200)
-        lines.append(Line(words, 4, hanging=2))
     return lines

@@ -11,7 +11,7 @@ from studio.model import Task
 from studio.render import gate, labels, preview, questions, secrets
 from studio.tui import draw
 from studio.tui.lines import BLANK, Line
-from studio.tui.panes.changes import inner_rows, inside
+from studio.tui.panes.changes import inside, run_lines
 from studio.tui.point import Point
 
 if TYPE_CHECKING:
@@ -32,15 +32,9 @@ def build(point: Point, tree: CheckpointTree) -> tuple[Line, ...]:
         )
         return (Line(draw.own(words, "$quiet"), 1),)
     lines: list[Line] = []
-    inner = inner_rows(tree, point.address)
     for task in state.tasks:
         lines.extend(_task(task, point, tree))
-        mine = [address for address in inner if address.checkpoint_ns in task.subgraph_ns]
-        if mine:
-            lines.append(Line(draw.own(f"→ subgraph, {labels.plural(len(mine), 'superstep')}", "$lane-sub"), 3, address=mine[0]))
-        if task.unstored:
-            told = draw.own(f"→ {labels.UNSTORED}: ", "$wait") + draw.text(task.unstored, "$wait", 200)
-            lines.append(Line(told, 3, hanging=2))
+        lines.extend(run_lines(task, tree, point.runs, 3))
         lines.append(BLANK)
     return tuple(lines)
 

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from studio import tagged, toolcalls
+from studio.calling import SubgraphRun
+from studio.history.namespaces import ns_node
 from studio.model import START, Author, Change, Comparison, State, Task, Value, Verdict
 from studio.render import explained, gate, labels, masking, preview, questions, secrets
 from studio.tree import CheckpointTree
@@ -31,6 +33,9 @@ MOST_UNCHANGED = 60
 SHORT_TEXT = 48
 """Characters up to which a changed text is drawn as old → new."""
 LONG_TEXT = 1200
+Runs = Mapping[str, tuple[SubgraphRun, ...]]
+"""Task id -> the subgraph runs that it started."""
+NO_RUNS: Runs = {}
 SIGNS = {"add": ("+", "added"), "remove": ("−", "removed"), "replace": ("~", "changed"), "move": ("↷", "moved")}
 
 
@@ -102,7 +107,9 @@ class Changes:
     gap: str
 
 
-def changes(place: Place, comparison: Comparison, state: State, tree: CheckpointTree, reveal: Reveal = NOTHING) -> Changes:
+def changes(
+    place: Place, comparison: Comparison, state: State, tree: CheckpointTree, reveal: Reveal = NOTHING, runs: Runs = NO_RUNS
+) -> Changes:
     groups = _groups(place, comparison, reveal)
     before = comparison.before
     compared = "the empty state" if before is None else "parent"
@@ -116,7 +123,7 @@ def changes(place: Place, comparison: Comparison, state: State, tree: Checkpoint
     return Changes(
         groups=groups,
         unchanged=_unchanged(place, comparison, state),
-        scheduled=tuple(scheduled(task, place, tree) for task in state.tasks),
+        scheduled=tuple(scheduled(task, place, tree, runs) for task in state.tasks),
         next_text=next_text(state),
         empty="" if groups else "Nothing in the state changed." if comparison.before is not None else "The state is empty here.",
         problems=tuple(
@@ -264,7 +271,7 @@ def next_text(state: State) -> str:
 STATUS_KINDS = {"done": "ok", "failed": "fail", "paused": "wait", "pending": "idle", "unknown": "idle"}
 
 
-def scheduled(task: Task, place: Place, tree: CheckpointTree) -> Scheduled:
+def scheduled(task: Task, place: Place, tree: CheckpointTree, runs: Runs) -> Scheduled:
     question = answer = note = text = ""
     if task.interrupts:
         last = task.interrupts[-1]
@@ -296,20 +303,21 @@ def scheduled(task: Task, place: Place, tree: CheckpointTree) -> Scheduled:
         if task.error
         else "",
         note=note,
-        links=tracks(task, place, tree),
+        links=tracks(task, place, tree, runs),
     )
 
 
-def tracks(task: Task, place: Place, tree: CheckpointTree) -> tuple[tuple[str, str], ...]:
-    """(words, link or "") of each subgraph that a task ran, one that this store does not hold among them."""
+def tracks(task: Task, place: Place, tree: CheckpointTree, runs: Runs) -> tuple[tuple[str, str], ...]:
+    """(words, link to the first row) of each subgraph run that a task started; without a link where its rows are not here."""
     missing = ((gate.line(f"{labels.UNSTORED}: {task.unstored}", 300), ""),) if task.unstored else ()
-    return (*(_track(ns, place, tree) for ns in task.subgraph_ns if ns), *missing)
-
-
-def _track(ns: str, place: Place, tree: CheckpointTree) -> tuple[str, str]:
-    """(words, link to the first row) of a subgraph's own rows."""
-    roots = tree.roots(ns)
-    name = gate.line(ns.rsplit("|", 1)[-1].rsplit(":", 1)[0], 60)
-    if not roots:
-        return (f"subgraph {name}", "")
-    return (f"open the track of {name}", place.at_address(roots[0], path=None).url())
+    found = runs.get(task.id or "", ())
+    if not found:
+        return (*((f"subgraph {gate.line(ns_node(ns), 60)}", "") for ns in task.subgraph_ns if ns), *missing)
+    here = (
+        (
+            f"subgraph #{tree.number(run.first)}" + (f" … #{tree.number(run.last)}" if run.count > 1 else ""),
+            place.at_address(run.first, path=None).url(),
+        )
+        for run in found
+    )
+    return (*here, *missing)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 from studio.actions import ACTIONS, BY_ID, Action, key_label
+from studio.calling import Caller
 from studio.history.walk import FAR, depth, downward, leaves, neighbour_branch, upward
 from studio.model import Address, Row, State
 from studio.render import gate, labels
@@ -75,6 +76,27 @@ class Head:
     previous_branch: str
     next_branch: str
     parent_link: str
+    across: Across
+
+
+@dataclass(frozen=True, slots=True)
+class Across:
+    """Ways between the namespaces of a thread; empty where there is none."""
+
+    caller: str = ""
+    """`#4 task writer`: who called the subgraph that this checkpoint belongs to."""
+    caller_href: str = ""
+    inner_href: str = ""
+    """The first checkpoint of the subgraph that ran from here."""
+
+
+def across(place: Place, tree: CheckpointTree, caller: Caller | None, inner: Address | None) -> Across:
+    words = f"#{tree.number(caller.address)} task {gate.line(caller.name or 'not known', 60)}" if caller is not None else ""
+    return Across(
+        words,
+        place.at_address(caller.address, path=None).url() if caller is not None else "",
+        place.at_address(inner, path=None).url() if inner is not None else "",
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,7 +161,7 @@ def footer_keys() -> tuple[Key, ...]:
     return tuple(out)
 
 
-def head(place: Place, tree: CheckpointTree, row: Row, state: State, because: str, compared: str) -> Head:
+def head(place: Place, tree: CheckpointTree, row: Row, state: State, because: str, compared: str, across: Across) -> Head:
     address = row.checkpoint.address
     facts = [f"#{row.number}"]
     if row.checkpoint.step is not None:
@@ -171,6 +193,7 @@ def head(place: Place, tree: CheckpointTree, row: Row, state: State, because: st
         parent_link=f"#{tree.number(parent)}" if parent else "",
         previous_branch=place.at_address(previous, **keep).url() if previous else "",
         next_branch=place.at_address(following, **keep).url() if following else "",
+        across=across,
     )
 
 

@@ -12,7 +12,7 @@ from studio.model import Interrupt, State, Task, Value
 from studio.render import gate, labels, masking, preview, questions, secrets
 from studio.tree import CheckpointTree
 from studio.web.links import Place
-from studio.web.views.changes import STATUS_KINDS, tracks
+from studio.web.views.changes import STATUS_KINDS, Runs, tracks
 from studio.web.views.sizes import SizesView, sized, sizes_view
 from studio.web.views.values import PAGE, Line, Node, Reveal, Shown, node, shown
 from studio.web.views.why import because
@@ -151,8 +151,8 @@ def subtree(
     )
 
 
-def tasks_view(state: State, place: Place, tree: CheckpointTree) -> TasksView:
-    tasks = tuple(_task(task, place, tree) for task in state.tasks)
+def tasks_view(state: State, place: Place, tree: CheckpointTree, runs: Runs) -> TasksView:
+    tasks = tuple(_task(task, place, tree, runs) for task in state.tasks)
     empty = ""
     if not tasks:
         empty = (
@@ -163,7 +163,7 @@ def tasks_view(state: State, place: Place, tree: CheckpointTree) -> TasksView:
     return TasksView(tasks, empty)
 
 
-def _task(task: Task, place: Place, tree: CheckpointTree) -> TaskView:
+def _task(task: Task, place: Place, tree: CheckpointTree, runs: Runs) -> TaskView:
     return TaskView(
         name=gate.line(task.name, 120) if task.name else "name not known",
         status=labels.TASK_WORDS[task.status],
@@ -174,7 +174,7 @@ def _task(task: Task, place: Place, tree: CheckpointTree) -> TaskView:
         questions=tuple(_question(interrupt) for interrupt in task.interrupts),
         error=gate.clean(secrets.mask_text(task.error)) if task.error else "",
         arg=preview.summary(task.arg, 300) if task.arg is not None else "",
-        links=tracks(task, place, tree),
+        links=tracks(task, place, tree, runs),
         id=gate.line(task.id or "not known", 80),
         path=gate.line(task.path or "", 200),
         inferred=task.inferred,
