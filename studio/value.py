@@ -92,7 +92,14 @@ def _decode_json(raw: bytes) -> Any:
         return Opaque("damaged", raw)
     if value is None or isinstance(value, bool):
         return value  # white space around these is not worth a closed value
-    return value if dump_json(value, jsontext.PYTHON) == text else with_stored_form(value, raw)
+    return value if _dumps_to(value, text) else with_stored_form(value, raw)
+
+
+def _dumps_to(value: Any, text: str) -> bool:
+    try:
+        return dump_json(value, jsontext.PYTHON) == text
+    except PatchError:  # a key that stands twice
+        return False
 
 
 def _json_object(pairs: list[tuple[str, Any]]) -> Any:

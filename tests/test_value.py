@@ -20,6 +20,7 @@ from langgraph.checkpoint.serde.jsonplus import JsonPlusSerializer
 
 from studio.codec.inert import UNREAD, pickle_names
 from studio.errors import PatchError
+from studio.tagged import dumps, to_tagged
 from studio.value import MapValue, Opaque, Tagged, decode, decode_metadata, encode, equal
 
 anything = st.recursive(
@@ -246,6 +247,20 @@ def test_json_envelopes_of_the_first_era_are_objects() -> None:
     assert (value["d"].method, value["d"].args) == ("fromisoformat", ["x"])
     edited = {**value, "s": value["s"].replace(items=["a", "b"])}
     assert encode("json", edited).decode() == text.replace('["a"]', '["a", "b"]')
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        '{"a":1,"a":2}',
+        '[1, {"a": {"b": 1, "b": 2}}]',
+        '{"lc": 2, "type": "constructor", "id": ["m", "C"], "args": [{"x": 1, "x": 1}]}',
+    ],
+)
+def test_json_keys_that_stand_twice_are_kept_both(text: str) -> None:
+    value = decode("json", text.encode())
+    assert encode("json", value) == text.encode()
+    assert dumps(to_tagged(value)).count('"$map": [[') == 1
 
 
 def test_an_edited_json_value_keeps_the_layout_of_its_text() -> None:

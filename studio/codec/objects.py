@@ -247,7 +247,7 @@ def _json_form(value: Any) -> Any:
         raise PatchError(
             f"a {value.type_name} in the msgpack form cannot be stored in a JSON value", 'Give its "$ext" as "lc1" or "lc2".'
         )
-    what = {MapValue: "a map with keys that are not text", Opaque: "unreadable bytes", bytes: "bytes"}.get(
+    what = {MapValue: "a map with keys that are not text, or that stand twice,", Opaque: "unreadable bytes", bytes: "bytes"}.get(
         type(value), f"a Python {type(value).__name__}"
     )
     raise PatchError(f"{what} cannot be stored in a JSON value")

@@ -95,6 +95,11 @@ def find_layout(connection: sqlite3.Connection, shown: str, tables: str | None =
         Problem("without-rowid", f"table {name}", "A table WITHOUT ROWID cannot be read; what it holds is not shown.")
         for name in closed
     ]
+    problems += [
+        Problem("unnamed-table", f"table {name}", "Its name is no text that SQL could ask for, so it cannot be read.")
+        for name in columns
+        if not can_name(name)
+    ]
     if key == "thread_ts":
         layout = "no-namespace"
     elif writes is not None and "task_path" not in columns[writes]:
@@ -176,6 +181,8 @@ def _has_rowid(connection: sqlite3.Connection, name: str) -> bool:
 def _table(connection: sqlite3.Connection, name: str, columns: list[str], key: str) -> Table:
     index = None
     for row in connection.execute(f"PRAGMA index_list({quoted(name)})").fetchall():
+        if not can_name(str(row[1])):
+            continue
         parts = [part[2] for part in connection.execute(f"PRAGMA index_info({quoted(row[1])})")]
         wanted = [column for column in ("thread_id", "checkpoint_ns", key) if column in columns]
         if [str(part).lower() for part in parts[: len(wanted)]] == wanted and not row[4]:

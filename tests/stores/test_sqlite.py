@@ -227,6 +227,19 @@ def test_every_layout_reads_the_same(shop: Path, alter: Callable[[Path], None], 
     assert store.problems() == []
 
 
+@pytest.mark.parametrize(
+    "what", ["TABLE aaaazzzz (x)", "INDEX aaaazzzz ON checkpoints (thread_id, checkpoint_ns, checkpoint_id)"]
+)
+def test_a_table_or_index_whose_name_is_no_text_hides_nothing_else(shop: Path, what: str) -> None:
+    plain = open_store(str(shop))
+    expected = [header for thread in THREADS for _, header in plain.checkpoints(thread)]
+    change(shop, f"CREATE {what}")
+    shop.write_bytes(shop.read_bytes().replace(b"aaaazzzz", b"aaaa\xffzzz"))
+    store = open_store(str(shop))
+    assert [header for thread in THREADS for _, header in store.checkpoints(thread)] == expected
+    assert [problem.kind for problem in store.problems()] == (["unnamed-table"] if what.startswith("TABLE") else [])
+
+
 def test_a_column_added_while_the_file_is_open_is_noticed(shop: Path) -> None:
     no_task_path(shop)
     store = open_store(str(shop))
