@@ -90,7 +90,7 @@ def _tagged(trail: Trail, a: Any, b: Any) -> list[Any]:
             else [_change(trail, "replace", a, b)]
         )
     if a.is_set:
-        return _sets(trail, a.items, b.items)
+        return _sets(trail, a, b)
     if a.kind == "items":  # what was built from arguments (a date, a path) is one value to a reader
         return _lists(trail, list_of(a) or [], list_of(b) or [])
     if a.kind == "snapshot":
@@ -151,8 +151,11 @@ def _arrays(trail: Trail, a: Tagged, b: Tagged) -> list[Any]:
     return out
 
 
-def _sets(trail: Trail, left: list[Any], right: list[Any]) -> list[Any]:
+def _sets(trail: Trail, a: Tagged, b: Tagged) -> list[Any]:
+    left, right = a.items, b.items
     in_left, in_right = {sort_key(item) for item in left}, {sort_key(item) for item in right}
+    if len(in_left) != len(left) or len(in_right) != len(right):  # a member stored twice: no change could tell which
+        return [] if equal(a, b) else [_change(trail, "replace", a, b)]
     gone = [_change((trail, str(at)), "remove", item, None) for at, item in enumerate(left) if sort_key(item) not in in_right]
     new = [_change((trail, str(at)), "add", None, item) for at, item in enumerate(right) if sort_key(item) not in in_left]
     return gone[::-1] + new

@@ -146,6 +146,12 @@ def test_a_changed_field_of_a_map_without_id_is_found_inside_the_list() -> None:
     assert shown(before, {"cart": [{"sku": "a", "qty": 1}, {"sku": "b", "qty": 3}]}) == [("replace", "/cart/1/qty")]
 
 
+def test_a_member_that_a_set_holds_twice_is_a_change_of_the_whole_set() -> None:
+    before, after = {"tags": set_of("a")}, {"tags": set_of("a", "a")}
+    assert shown(before, after) == [("replace", "/tags")]
+    assert equal(apply(before, diff(before, after)), after)
+
+
 def test_sets_change_by_member_whatever_their_order() -> None:
     assert shown({"tags": set_of("a", "b", "c")}, {"tags": set_of("d", "c", "a")}) == [("remove", "/tags/1"), ("add", "/tags/0")]
     assert shown({"tags": set_of("a", "b")}, {"tags": set_of("b", "a")}) == []

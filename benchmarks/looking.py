@@ -1,0 +1,191 @@
+"""Look at one file in every way that the command line offers, in this process, and list what should not have happened."""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import io
+import json
+import os
+import random
+import re
+import sys
+import tempfile
+import time
+import traceback
+from pathlib import Path
+from typing import Any
+
+from studio.cli import main
+from studio.codec import jsontext
+from studio.errors import StudioError
+from studio.session import Session
+from studio.stores.private_copy import PREFIX
+
+RAW = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")
+"""What no output may hold as it is; said here apart from the gate, which is what is checked."""
+CODES = (0, 2, 3)
+"""Fine, choose a thread, cannot open or no such checkpoint."""
+SLOW_SECONDS = 10.0
+"""What one command may take; the slowest give up a damaged table after some seconds."""
+MOST_THREADS, MOST_SHOWN = 2, 2
+OWN = ("studio", "encodings", "fast_diff_match_patch")
+"""What the studio itself may import in the middle of a look."""
+FORBIDDEN = (
+    "os.system",
+    "os.exec",
+    "os.posix_spawn",
+    "os.fork",
+    "subprocess.Popen",
+    "pickle.find_class",
+    "socket.connect",
+    "ctypes.dlopen",
+    "exec.file",
+)
+
+_events: list[str] = []
+_watching = False
+
+
+def _audit(event: str, arguments: tuple[Any, ...]) -> None:
+    if not _watching:
+        return
+    if event in FORBIDDEN:
+        _events.append(f"{event} {arguments!r:.200}")
+    elif event == "open" and isinstance(arguments[0], str) and isinstance(arguments[2], int):
+        writes = arguments[2] & (os.O_WRONLY | os.O_RDWR | os.O_CREAT)
+        if (
+            writes
+            and not arguments[0].startswith(os.path.join(tempfile.gettempdir(), PREFIX))
+            and not arguments[0].startswith("/dev/")
+        ):
+            _events.append(f"open for writing {arguments[0]!r:.200}")
+
+
+def prepare(warm_up: Path, data_folder: Path) -> None:
+    """Once in a process, before the first `faults`: import what looking needs, then watch for more."""
+    os.environ["STUDIO_DATA_DIR"] = str(data_folder)
+    os.environ["NO_COLOR"] = "1"
+    faults(warm_up, random.Random(0))
+    sys.addaudithook(_audit)
+
+
+def faults(path: Path, rng: random.Random) -> list[str]:
+    """All that is wrong with how the studio looks at a file alone in its folder; `rng` picks what is looked at closely."""
+    global _watching
+    before, modules = snapshot(path.parent), set(sys.modules)
+    _events.clear()
+    _watching = True
+    try:
+        found = list(_looks(path, rng))
+    except BaseException as error:
+        if isinstance(error, KeyboardInterrupt):
+            raise
+        found = [f"{type(error).__name__} escapes: {error!s:.200}\n{traceback.format_exc()}"]
+    finally:
+        _watching = False
+    after = snapshot(path.parent)
+    if after != before:
+        found.append(f"the folder changed: {sorted(set(after.items()) ^ set(before.items()))!r:.400}")
+    new = sorted(name for name in set(sys.modules) - modules if name.partition(".")[0] not in OWN)
+    if new:
+        found.append(f"imported {new}")
+    found += [f"did {event}" for event in _events]
+    kept = Path(os.environ["STUDIO_DATA_DIR"])
+    if kept.exists() and any(kept.iterdir()):
+        found.append(f"left {[one.name for one in kept.iterdir()]} in the data folder")
+    left = [one.name for one in Path(tempfile.gettempdir()).glob(f"{PREFIX}*")]
+    if left:
+        found.append(f"left private copies {left}")
+    return found
+
+
+def snapshot(folder: Path) -> dict[str, tuple[str, int]]:
+    return {
+        one.name: (hashlib.sha256(one.read_bytes()).hexdigest() if one.is_file() else "", one.stat().st_mtime_ns)
+        for one in [folder, *folder.iterdir()]
+    }
+
+
+def _looks(path: Path, rng: random.Random) -> list[str]:
+    found: list[str] = []
+
+    def call(*arguments: str) -> str:
+        started = time.perf_counter()
+        code, out, err = called(*arguments)
+        took = time.perf_counter() - started
+        words = " ".join(arguments).replace(str(path), "FILE")
+        if code not in CODES or "Traceback" in err or "internal error" in err:
+            _, _, trace = called(*arguments, "--debug")
+            found.append(f"{words}: exits {code}: {trace[-3000:]}")
+        if took > SLOW_SECONDS:
+            found.append(f"{words}: took {took:.1f} s")
+        if code == 3 and len(err.splitlines()) > 60:
+            found.append(f"{words}: {len(err.splitlines())} lines of error")
+        for text in (out, err):
+            raw = RAW.search(text)
+            if raw:
+                found.append(f"{words}: prints {raw.group()!r} raw: {text[max(0, raw.start() - 60) : raw.end() + 20]!r}")
+        if "--json" in arguments and out:
+            if not out.isascii():
+                found.append(f"{words}: JSON that is not ASCII")
+            try:
+                for text in out.splitlines() if arguments[0] == "export" else [out]:
+                    jsontext.loads(text, dict)
+            except ValueError as error:
+                found.append(f"{words}: no JSON: {error}")
+        return out if code == 0 else ""
+
+    file = str(path)
+    as_json = rng.choice(([], ["--json"]))
+    call("ls", file, *as_json)
+    if rng.random() < 0.5:
+        call("search", file, rng.choice(("a", "kettle", "0", "\u202e", "messages")), "--limit", "20")
+    try:
+        session = Session.open(file)
+    except StudioError:
+        return found
+    try:
+        threads = session.thread_ids()
+        session.problems()
+        places = _places(session, rng.sample(threads, min(MOST_THREADS, len(threads))), rng)
+    except StudioError:
+        return found
+    finally:
+        session.close()
+    for thread, addresses in places:
+        name = json.dumps(thread)
+        call("tree", file, "--thread", name, *rng.choice((["--all-ns"], ["--json"])))
+        call("export", file, "--thread", name, "--json")
+        for ns, identity in addresses:
+            call("show", file, identity, "--thread", name, "--ns", ns)
+            call("diff", file, identity, "--thread", name, "--ns", ns)
+        if addresses:
+            call(
+                "show",
+                file,
+                *rng.choice(([addresses[0][1], "--ns", addresses[0][0], "--raw"], ["head", "--json", "--show-secrets"])),
+                "--thread",
+                name,
+            )
+    return found
+
+
+def _places(session: Session, threads: list[str], rng: random.Random) -> list[tuple[str, list[tuple[str, str]]]]:
+    """Some checkpoints of each thread, as (namespace, id); ids that no command line can carry are left out."""
+    found = []
+    for thread in threads:
+        try:
+            keys = list(session.tree(thread).keys(None))
+        except StudioError:
+            keys = []
+        found.append((thread, rng.sample(keys, min(MOST_SHOWN, len(keys)))))
+    return found
+
+
+def called(*arguments: str) -> tuple[int, str, str]:
+    """One call of the command line in this process: exit code, stdout, stderr."""
+    out, err = io.StringIO(), io.StringIO()
+    with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
+        code = main(list(arguments))
+    return code, out.getvalue(), err.getvalue()
