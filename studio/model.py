@@ -183,6 +183,8 @@ class Task:
     """True where the name was derived rather than stored."""
     arg: Value = None
     """The argument of a Send, else None."""
+    earlier_answers: tuple[Value, ...] = ()
+    """Answers to questions that it asked before the one in `interrupts`: of its questions only the last is stored."""
     unstored: str = ""
     """Why a subgraph of it is known to have run whose checkpoints are not in this store; "" where nothing says so."""
     calls: tuple[Task, ...] = ()

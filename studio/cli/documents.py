@@ -181,6 +181,7 @@ class Documents:
             "writes": [{"channel": one.channel, "value": self.value(one.value, one.channel)} for one in task.writes],
             "arg": self.value(task.arg),
             "subgraph_ns": list(task.subgraph_ns),
+            "earlier_answers": [self.value(one) for one in task.earlier_answers],
             "unstored": task.unstored,
             "inferred": task.inferred,
         }

@@ -175,6 +175,8 @@ def _task(task: Task, out: Out) -> None:
     if task.error:
         text = task.error if out.show_secrets else secrets.mask_text(task.error)
         out.say(out.paint(f"    error {line(text, 400)}", "red"))
+    if task.earlier_answers:
+        out.say("    answered before " + ", ".join(out.brief(one, 100) for one in task.earlier_answers[:8]))
     for one in task.interrupts:
         out.say(out.paint(f"    asks {out.brief(one.value, 200)}  id {line(one.id or 'none')}", "yellow"))
         if one.answered:

@@ -6,7 +6,7 @@ its task has not finished, unless its own id says that it is one of those alread
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from studio.explain.ids import interrupt_id
@@ -42,6 +42,15 @@ def questions(task: TaskRows, ns: str | None, shared_answer: list[Value], *, old
         else:
             found.append(Interrupt(ident, value, False))
     return tuple(found)
+
+
+def earlier_answers(task: TaskRows, asked: Sequence[Interrupt]) -> tuple[Value, ...]:
+    """What a task was answered before its latest question, `asked`: that one's row takes the place of the earlier ones."""
+    answers = task.resumes()
+    if len(asked) != 1 or not answers:
+        return ()
+    taken = asked[0].answered and equal(answers[-1], asked[0].answer)
+    return tuple(answers[:-1] if taken else answers)
 
 
 def last_answer(answers: list[Value], place: int | None, shared: list[Value]) -> list[Value]:

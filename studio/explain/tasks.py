@@ -10,7 +10,7 @@ from itertools import combinations
 from studio.explain.blob import Blob
 from studio.explain.channels import NULL_TASK, RESUME, join_parts
 from studio.explain.ids import TaskPath, handler_id, parse_path, pull_path, push_path, task_id, update_ids
-from studio.explain.interrupts import questions
+from studio.explain.interrupts import earlier_answers, questions
 from studio.explain.rows import TaskRows, row_value
 from studio.explain.schedule import Planned, triggers_of
 from studio.model import Status, Task, TaskStatus, Trigger, Value, Write
@@ -223,6 +223,7 @@ def finished_task(blob: Blob, slot: _Slot, shared: list[Value], context: Context
         subgraph_ns=spaces_of(context, blob.address.checkpoint_ns, plan.name, slot.id) if rows is not None else (),
         inferred=plan.inferred and not slot.proven,
         arg=plan.arg,
+        earlier_answers=earlier_answers(rows, asked) if rows is not None else (),
     )
 
 

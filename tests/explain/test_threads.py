@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 from langgraph.graph import StateGraph
-from langgraph.types import Command
+from langgraph.types import Command, interrupt
 
 from studio.errors import RefError
 from studio.explain import Explainer
@@ -206,3 +206,25 @@ def test_a_thread_is_never_done_while_a_question_is_stored_at_its_end(path: Path
         state = explainer.state(Address("other", "", end[0]))
     assert state.next == () and state.status == "unknown"
     assert [problem.kind for problem in state.problems] == ["question-without-task"]
+
+
+def test_a_second_question_of_one_task_stands_beside_the_answer_to_the_first(path: Path) -> None:
+    def twice(state: Any) -> dict[str, Any]:
+        return {"topic": f"{interrupt('one?')}+{interrupt('two?')}"}
+
+    graph = chain("twice", twice=twice)
+    with saver_at(path) as saver:
+        compiled = graph.compile(checkpointer=saver)
+        compiled.invoke({"topic": "tea"}, config("t"))
+        compiled.invoke(Command(resume="first"), config("t"))
+    with explained(path) as explainer:
+        waiting_at = head(explainer).checkpoint.address
+        (waiting,) = head(explainer).tasks
+    assert [(one.value, one.answered) for one in waiting.interrupts] == [("two?", False)]
+    assert waiting.earlier_answers == ("first",)
+    with saver_at(path) as saver:
+        graph.compile(checkpointer=saver).invoke(Command(resume="second"), config("t"))
+    with explained(path) as explainer:
+        (done,) = explainer.state(waiting_at).tasks
+    assert [(one.value, one.answered, one.answer) for one in done.interrupts] == [("two?", True, "second")]
+    assert done.earlier_answers == ("first",)

@@ -63,6 +63,13 @@ def _task(task: Task, point: Point, tree: CheckpointTree) -> list[Line]:
         )
         folded = inside(path, write.value, show_secrets=point.show_secrets, editable=False)
         lines.append(_fact("wrote", shown, folded=folded))
+    for answer in task.earlier_answers[:8]:
+        lines.append(
+            _fact(
+                "answered",
+                draw.value("", answer, 240, show_secrets=point.show_secrets) + draw.own("  to an earlier question", "$faint"),
+            )
+        )
     for interrupt in task.interrupts:
         lines.append(_fact("asked", draw.text(questions.asked(interrupt.value, 2_000).words, "bold", 2_000)))
         if isinstance(interrupt.value, dict):

@@ -52,6 +52,8 @@ class TaskView:
     triggers: tuple[str, ...]
     writes: tuple[Line, ...]
     questions: tuple[Question, ...]
+    earlier: tuple[str, ...]
+    """Answers to questions that it asked before."""
     error: str
     arg: str
     links: tuple[tuple[str, str], ...]
@@ -172,6 +174,7 @@ def _task(task: Task, place: Place, tree: CheckpointTree, runs: Runs) -> TaskVie
         triggers=tuple(gate.line(trigger.channel, 120) for trigger in task.triggers),
         writes=tuple(Line(gate.line(write.channel, 80), shown(write.value, write.channel)) for write in task.writes),
         questions=tuple(_question(interrupt) for interrupt in task.interrupts),
+        earlier=tuple(preview.summary(answer, 200) for answer in task.earlier_answers[:8]),
         error=gate.clean(secrets.mask_text(task.error)) if task.error else "",
         arg=preview.summary(task.arg, 300) if task.arg is not None else "",
         links=tracks(task, place, tree, runs),
