@@ -21,11 +21,11 @@ async def test_it_follows_the_cursor_and_fits_a_small_terminal(tmp_path: Path) -
             await drive.press("6")
             await drive.shows("plan_refund    → review")
             text = drive.text("#graph")
-            assert re.search(r"● plan_refund .*ran", text) and re.search(r"◌ review .*next", text)
+            assert "● ran   ◌ next" in text and "● plan_refund" in text and "◌ review" in text
             assert re.search(r"┌ ○ read_history +→ plan_refund\s+└ ○ read_policy", text)
             await drive.press("k")
-            await drive.until(lambda: re.search(r"● read_policy .*ran", drive.text("#graph")), "the superstep before")
-            assert re.search(r"◌ plan_refund .*next", drive.text("#graph"))
+            await drive.until(lambda: "● read_policy" in drive.text("#graph"), "the superstep before")
+            assert "◌ plan_refund" in drive.text("#graph")
 
 
 async def test_inside_a_subgraph_its_graph_comes_first_and_enter_goes_to_a_run(tmp_path: Path) -> None:
@@ -36,7 +36,7 @@ async def test_inside_a_subgraph_its_graph_comes_first_and_enter_goes_to_a_run(t
             await drive.until(lambda: "root graph" in drive.text("#graph"))
             text = drive.text("#graph")
             assert text.index("review · 2 nodes") < text.index("root graph")
-            assert re.search(r"● critique .*ran", text) and re.search(r"◆ review .*inside", text)
+            assert "● critique" in text and "◆ review" in text
             await drive.press("right", "down", "enter")
             await drive.until(lambda: drive.main.here and drive.main.here.number == "5.3", "the run of draft")
 

@@ -20,10 +20,21 @@ if TYPE_CHECKING:
 
 AT_ONCE = 3_000
 """Checkpoints of a thread whose graph is counted without a word; of a longer one it is said first."""
-NAME = 22
+NAME = 18
+"""Characters of a name and its count: half of the pane of a small terminal."""
 RUNS = 24
 _ARROWS = {"down": "→", "back": "↑", "self": "↻"}
-_WAITS: dict[TaskStatus, tuple[str, str, str]] = {"failed": ("✕", "$error", "failed"), "paused": ("■", "$wait", "waits")}
+_WAITS: dict[TaskStatus, tuple[str, str]] = {"failed": ("✕", "$error"), "paused": ("■", "$wait")}
+_LEGEND = {
+    "●": "ran",
+    "◐": "ran, and next",
+    "◌": "next",
+    "✓": "finished",
+    "◉": "ended",
+    "■": "waits",
+    "✕": "failed",
+    "◆": "inside",
+}
 
 
 def counts_long(session: Session, tree: CheckpointTree, thread_id: str) -> bool:
@@ -59,6 +70,10 @@ def _graph(graph: SeenGraph, lit: Moment, point: Point, tree: CheckpointTree) ->
     nodes = sum(node.runs > 0 and not is_end(node.name) for node in graph.nodes)
     facts = f" · {labels.plural(nodes, 'node')} · {labels.plural(len(graph.edges), 'edge')}"
     lines = [Line(draw.own(labels.graph_name(graph.ns), "bold") + draw.own(facts, "$faint"), 1)]
+    marks = {_mark(node.name, lit, point)[0] for node in graph.nodes}
+    keys = [f"{mark} {words}" for mark, words in _LEGEND.items() if mark in marks]
+    if keys:
+        lines.append(Line(draw.own("   ".join(keys), "$faint"), 3))
     place = {node.name: at for at, node in enumerate(graph.nodes)}
     pairs = [(place[edge.source], place[edge.target]) for edge in graph.edges]
     found = ranked(len(graph.nodes), pairs, place.get(START), place.get(END))
@@ -69,7 +84,7 @@ def _graph(graph: SeenGraph, lit: Moment, point: Point, tree: CheckpointTree) ->
     for edge, arrow, (_, target) in zip(graph.edges, arrows, pairs, strict=True):
         pair = (edge.source, edge.target)
         style = "bold $primary" if pair in lit.taken else "$primary" if pair in lit.coming else "$quiet"
-        name = "itself" if arrow == "↻" else gate.line(edge.target, 40)
+        name = "itself" if arrow == "↻" else gate.line(edge.target, 24)
         times = f" ×{edge.count:,}" if edge.count > 1 else ""
         shown = draw.own(f"{arrow} ", style) + draw.own(name, style) + draw.own(times, "$faint")
         out.setdefault(edge.source, []).append((rank_of[target], shown))
@@ -85,6 +100,18 @@ def _graph(graph: SeenGraph, lit: Moment, point: Point, tree: CheckpointTree) ->
     return lines
 
 
+def _mark(name: str, lit: Moment, point: Point) -> tuple[str, str]:
+    """The shape before a node and its colour; the shape alone tells."""
+    if name in lit.ran:
+        return _WAITS.get(lit.ran[name], ("◐" if name in lit.next else "●", "bold $primary"))
+    if name == lit.inside:
+        return "◆", "bold $lane-sub"
+    if name in lit.next:
+        finished = lit.next[name] == "done" and point.row.is_leaf  # it waits for the others of its superstep
+        return _WAITS.get(lit.next[name], ("◉" if name == END else "✓" if finished else "◌", "$primary"))
+    return "○", "$faint"
+
+
 def _named(node: SeenNode) -> str:
     """`search ×3`, cut so that the count stays."""
     times = f" ×{node.runs:,}" if node.runs > 1 and not is_end(node.name) else ""
@@ -94,18 +121,8 @@ def _named(node: SeenNode) -> str:
 def _node(
     node: SeenNode, corner: str, targets: list[Content], column: int, lit: Moment, point: Point, tree: CheckpointTree
 ) -> Line:
-    mark, style, words = "○", "$faint", ""
-    if node.name in lit.ran:
-        mark, style, words = _WAITS.get(lit.ran[node.name], ("●", "bold $primary", "ran"))
-    elif node.name == lit.inside:
-        mark, style, words = "◆", "bold $lane-sub", "inside"
-    elif node.name in lit.next:
-        mark, style, words = _WAITS.get(lit.next[node.name], ("◌", "$primary", "ended" if node.name == END else "next"))
-    elif not node.runs and not is_end(node.name):
-        words = "not run"
-    if node.name in lit.ran and node.name in lit.next:
-        words += ", next"
-    name = draw.own(_named(node), style if words and words != "not run" else "$faint" if is_end(node.name) else "")
+    mark, style = _mark(node.name, lit, point)
+    name = draw.own(_named(node), style if mark != "○" else "$faint" if is_end(node.name) or not node.runs else "")
     head = draw.own(f"{corner} ", "$line") + draw.own(f"{mark} ", style) + name
     gap = Content(" " * max(2, column - head.cell_length))
     made = last_runs(tree, point.address.thread_id, node, RUNS)
@@ -114,7 +131,6 @@ def _node(
         head + gap + Content("\n").join(targets) if targets else head,
         1,
         address=made[-1] if made else None,
-        right=draw.own(words, style) if words else None,
         folded=runs if len(runs) > 1 else (),
         hanging=column,
     )

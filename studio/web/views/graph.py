@@ -138,9 +138,6 @@ def _view(
         notes.append(f"{labels.plural(graph.unnamed, 'run')} of a node that this file does not name.")
     if counting:
         notes.append("The thread grew: counting again…")
-    legend = [("ran", f"ran to make {here}")] if lit.ran else []
-    legend += [("next", "runs next" if END not in lit.next else "ended here")] if lit.next else []
-    legend += [("inside", f"{here} lies inside")] if lit.inside else []
     return GraphView(
         name=labels.graph_name(graph.ns),
         facts=f"{labels.plural(sum(node.runs > 0 for node in ran), 'node')} · {labels.plural(len(graph.edges), 'edge')}",
@@ -156,12 +153,26 @@ def _view(
             (gate.line(edge.source, 80), gate.line(edge.target, 80), f"{edge.count:,}") for edge in graph.edges[:MOST_LISTED]
         ),
         edges_more=max(0, len(graph.edges) - MOST_LISTED),
-        legend=tuple(legend),
+        legend=_legend(graph, lit, here),
         notes=tuple(notes),
         empty="",
         refresh=refresh,
         counting=counting,
     )
+
+
+def _legend(graph: SeenGraph, lit: Moment, here: str) -> tuple[tuple[str, str], ...]:
+    """What the marks that are in the picture mean."""
+    ahead = {STATUS_KINDS[status] for status in lit.next.values()}
+    keys = [
+        ("ran", f"ran to make {here}", bool(lit.ran)),
+        ("next", "ended here" if END in lit.next else f"scheduled from {here}", bool(ahead - {"wait", "fail"})),
+        ("wait", "waits for an answer", "wait" in ahead),
+        ("fail", "failed", "fail" in ahead),
+        ("inside", f"{here} lies inside", lit.inside is not None),
+        ("", "a number: how often an edge was taken, if more than once", any(edge.count > 1 for edge in graph.edges)),
+    ]
+    return tuple((kind, words) for kind, words, there in keys if there)
 
 
 def _runs(node: SeenNode, tree: CheckpointTree, place: Place, address: Address, most: int) -> RunsView:
