@@ -569,3 +569,31 @@ def test_no_value_of_the_centre_is_hidden_in_a_narrow_window(browser: Any, suppo
                 for value in values:
                     box = value.bounding_box()
                     assert value.is_visible() and box is not None and box["x"] + box["width"] <= width, (width, box)
+
+
+def test_the_picture_of_the_graph_follows_the_cursor_and_its_nodes_are_links(at_refund: Visit) -> None:
+    page = at_refund.page
+    page.keyboard.press("6")
+    page.wait_for_selector(".g-node.ran:has-text('plan_refund')")
+    page.keyboard.press("k")
+    page.wait_for_selector(".g-node.ran:has-text('read_policy')")
+    assert page.locator(".g-node.next").count() == 1
+    page.locator("a.g-node:has-text('issue_refund')").click()
+    page.wait_for_selector(".g-chosen:has-text('issue_refund')")
+    assert "node=issue_refund" in page.url
+    page.locator("a.g-node:has-text('classify')").focus()
+    page.keyboard.press("Enter")
+    page.wait_for_selector(".g-chosen:has-text('classify')")
+    page.locator(".g-chosen .run-link").click()
+    headline(page, "classify")
+    page.wait_for_selector(".g-node.ran:has-text('classify')")
+
+
+def test_names_fit_into_their_boxes_and_the_picture_into_a_narrow_window(browser: Any, support: Path, tmp_path: Path) -> None:
+    with (
+        served(support, tmp_path, REFUND + "&tab=graph") as url,
+        visit(browser, url, viewport={"width": 600, "height": 900}) as seen,
+    ):
+        sizes = "nodes => nodes.map(n => n.querySelector('.g-box').getBBox().width - n.querySelector('text').getBBox().width)"
+        assert min(seen.page.locator("a.g-node").evaluate_all(sizes)) >= 4
+        assert seen.page.evaluate("document.documentElement.scrollWidth") <= 600

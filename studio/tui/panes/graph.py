@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from studio.session import Session
     from studio.tree import CheckpointTree
 
-AT_ONCE = 3_000
+AT_ONCE = 5_000
 """Checkpoints of a thread whose graph is counted without a word; of a longer one it is said first."""
 NAME = 18
 """Characters of a name and its count: half of the pane of a small terminal."""

@@ -20,7 +20,7 @@ from studio.web.views.changes import STATUS_KINDS
 if TYPE_CHECKING:
     from studio.session import Session
 
-AT_ONCE = 3_000
+AT_ONCE = 5_000
 """Checkpoints of a thread whose graph is counted while the page waits; of a longer one it follows."""
 WIDE = 1_000
 """Pixels from which a picture is scrolled instead of made smaller."""
