@@ -21,6 +21,7 @@ from studio.tui.screens.fork import ForkScreen
 from studio.tui.screens.help import HelpScreen
 from studio.tui.screens.search import SearchScreen
 from studio.tui.screens.threads import ThreadsScreen
+from studio.tui.tabs import TABS
 from tests.factories import folder_snapshot, make_shop, make_states, saver_at, shop_builder
 from tests.tui.driving import SAMPLES, driven, opened
 
@@ -293,7 +294,7 @@ async def test_every_action_of_the_table_is_bound_and_answered(shop: Path, tmp_p
     bound = {binding.action for bindings in MainScreen._merged_bindings.key_to_bindings.values() for binding in bindings}
     for action in ACTIONS:
         assert f"do('{action.id}')" in bound
-        assert action.id in ("changes", "conversation", "state", "tasks", "raw") or hasattr(MainScreen, f"do_{action.id}")
+        assert action.id in TABS or hasattr(MainScreen, f"do_{action.id}")
 
 
 async def test_the_palette_finds_actions_and_checkpoints(shop: Path, tmp_path: Path) -> None:
