@@ -14,10 +14,12 @@ help: ## list these targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## /{printf "  make %-8s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 demo: $(VENV)/.for-use ## open the sample threads in the browser
-	$(BIN)/studio demo
+	@echo "make: the sample threads in your browser; it keeps serving them until you stop it with Ctrl+C"
+	@$(BIN)/studio demo
 
 test: $(VENV)/.for-work ## run the tests
-	$(BIN)/python -m pytest $(PYTEST_ARGS)
+	@echo "make: the tests, some minutes on two cores …"
+	@$(BIN)/python -m pytest $(PYTEST_ARGS)
 
 lint: $(VENV)/.for-work ## style, types, and which package may import which
 	$(BIN)/ruff check .
@@ -45,15 +47,18 @@ clean: ## remove what these targets made
 
 $(BIN)/python:
 	@test -n "$(PYTHON)" || { echo "Python 3.11 or newer with its venv module is needed (on Debian: apt install python3-venv)." >&2; exit 1; }
-	$(PYTHON) -m venv $(VENV)
+	@echo "make: a Python environment in $(VENV) …"
+	@$(PYTHON) -m venv $(VENV)
 
 $(VENV)/.for-use: $(INPUTS) | $(BIN)/python
-	$(PIP) install --quiet --constraint constraints.txt --editable .
+	@echo "make: the studio, what it needs and its browser code into $(VENV) (once, about half a minute) …"
+	@$(PIP) install --quiet --constraint constraints.txt --editable .
 	@$(BIN)/python -m compileall -q studio || true
 	@touch $@
 
 $(VENV)/.for-work: $(INPUTS) | $(BIN)/python
-	$(PIP) install --quiet --constraint constraints.txt --upgrade pip
-	$(PIP) install --quiet --constraint constraints.txt --group dev --editable .
+	@echo "make: the studio, what it needs and what its tests need into $(VENV) (once, about a minute) …"
+	@$(PIP) install --quiet --constraint constraints.txt --upgrade pip
+	@$(PIP) install --quiet --constraint constraints.txt --group dev --editable .
 	@$(BIN)/python -m compileall -q studio || true
 	@touch $@ $(VENV)/.for-use

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import re
+import shutil
 import subprocess
 import sys
 import threading
@@ -197,3 +198,12 @@ def test_every_requirement_has_a_lower_bound_and_a_tested_version() -> None:
         name, bound = re.match(r"([\w-]+)(?:\[[\w,]+\])?(.*)", requirement).groups()  # type: ignore[union-attr]
         assert re.match(r"(>=|==)\d", bound), requirement
         assert name.lower() in pinned, f"{name} has no version in constraints.txt"
+
+
+@pytest.mark.skipif(shutil.which("make") is None, reason="no make on this machine")
+def test_make_says_each_phase_and_how_to_stop_what_goes_on(tmp_path: Path) -> None:
+    told = subprocess.run(
+        ["make", "-n", "demo", f"VENV={tmp_path / 'venv'}"], cwd=ROOT, capture_output=True, text=True, check=True
+    ).stdout
+    phases = [line for line in told.splitlines() if line.startswith("echo")]
+    assert len(phases) == 3 and "half a minute" in phases[1] and "until you stop it with Ctrl+C" in phases[2]

@@ -69,7 +69,7 @@ def _listen(port: int) -> socket.socket:
 def _announce(url: str, open_browser: bool) -> None:
     print(f"Checkpoint Studio: {url}", flush=True)
     if sys.stdout.isatty():
-        print("Looking changes nothing. Stop with Ctrl+C.", flush=True)
+        print("Looking changes nothing. It serves until you stop it with Ctrl+C.", flush=True)
     if open_browser:
         threading.Thread(target=_browse, args=(url,), name="open-browser", daemon=True).start()
 
