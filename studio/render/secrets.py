@@ -85,6 +85,8 @@ _NAME_LIMIT = 200
 """Characters at the end of a name that are looked at."""
 _COUNTED = re.compile(rf"_tokens?(?:_(?:{_FORM}))*$")
 _LARGEST_COUNT = 10**8
+_LONG = 100_000
+"""Characters from which on an answer about a text is kept."""
 _MOST_COUNTS = 1_000
 """Numbers in one value under a name such as `tokens`; more of them are masked unseen."""
 
@@ -127,7 +129,15 @@ def _only_counts(value: Any) -> bool:
 
 def has_secret(text: str) -> bool:
     """Whether a text holds something of the shape of a well-known key, wherever in it."""
+    return _long_has_secret(text) if len(text) > _LONG else _has_secret(text)
+
+
+def _has_secret(text: str) -> bool:
     return any(shape.search(text) for triggers, shape in _SHAPES if any(trigger in text for trigger in triggers))
+
+
+_long_has_secret = lru_cache(maxsize=4)(_has_secret)
+"""One page asks several times about the same long text."""
 
 
 def mask_text(text: str) -> str:

@@ -15,7 +15,7 @@ from studio.session import Session
 from studio.web.book import Book
 from studio.web.desk import Desk
 from studio.web.links import Place
-from tests.factories import saver_at
+from tests.factories import make_states, saver_at
 from tests.web.conftest import client_of
 
 
@@ -103,3 +103,17 @@ def test_a_wide_state_is_listed_in_pages(tmp_path: Path) -> None:
         assert seen == [f"channel {n:04}" for n in range(250)]
         deep = BeautifulSoup(client.get("/f/wide.sqlite?tab=state&path=/channel 0249/233").text, "html.parser")
         assert "233" in deep.select_one(".node.selected").text  # type: ignore[union-attr]
+
+
+def test_raw_shows_the_head_of_a_huge_value_and_what_stands_beside_it(tmp_path: Path) -> None:
+    key = "sk-ant-abcdefghijklmnop1234567890"
+    path = make_states(
+        tmp_path / "huge.sqlite", {"a": "word " * 600_000, "b": list(range(60_000)), "c": "x" * 300_000 + " " + key}
+    )
+    with client_of(path) as client:
+        html = BeautifulSoup(client.get("/f/huge.sqlite?tab=raw").text, "html.parser")
+        values = html.select("details.raw pre")[0].text
+        assert '"size": 3000000' in values and '"size": 60000' in values and '"$masked"' in values
+        assert key not in html.text
+        for tab in ("changes", "state"):
+            assert key not in client.get(f"/f/huge.sqlite?tab={tab}").text

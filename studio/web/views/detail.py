@@ -20,6 +20,8 @@ from studio.web.views.why import because
 MOST_INTERNAL = 60
 RAW_LIMIT = 200_000
 """Characters of one JSON text in Raw before it is cut."""
+RAW_PART = 4_000
+"""Characters of one text in it, and entries of one list or map."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -224,5 +226,5 @@ def _plain(value: Any) -> Any:
 
 
 def _section(title: str, value: dict[str, Any], show_secrets: bool) -> tuple[str, str, int]:
-    text = tagged.dumps(masking.document(value, show_secrets=show_secrets), indent=2)
+    text = tagged.dumps(masking.document(value, show_secrets=show_secrets, limit=RAW_PART), indent=2)
     return title, text[:RAW_LIMIT], max(0, len(text) - RAW_LIMIT)
