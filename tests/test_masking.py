@@ -20,7 +20,7 @@ from studio.tagged import children, get, join_path, split_path
 from studio.tui.lines import Line
 from studio.tui.panes import changes, conversation, raw, tasks
 from studio.tui.panes.state import StatePane
-from studio.tui.point import Point
+from studio.tui.point import load
 from studio.tui.why import explain
 from studio.value import equal
 from studio.web.links import Place
@@ -140,8 +140,7 @@ def test_the_terminal_shows_and_copies_none(vault: Path, tmp_path: Path) -> None
     with opened(vault, tmp_path / "s.sqlite") as session:
         tree = session.tree("t")
         for address, paths in places(vault):
-            base = session.base_of(address)
-            point = Point(tree.row(address), session.state(address), session.compare(address, base), "its parent", False)
+            point = load(session, tree, address)
             panes = [
                 changes.build(point, tree),
                 conversation.build(point, tree, session),
