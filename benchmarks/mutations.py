@@ -305,7 +305,7 @@ def _rows(path: Path, work: Callable[[sqlite3.Connection, str, list[str]], None]
             table = rng.choice(tables)
             columns = [row[1].decode("utf-8", "replace") for row in connection.execute(f'PRAGMA table_info("{table}")')]
             work(connection, table, columns)
-    except (sqlite3.Error, UnicodeError, OverflowError, TypeError):  # what is damaged already cannot be looked up
+    except (sqlite3.Error, UnicodeError, OverflowError, TypeError, IndexError):  # what is damaged already cannot be looked up
         pass
     finally:
         connection.close()
