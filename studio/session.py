@@ -43,7 +43,7 @@ from studio.overview import threads as list_threads
 from studio.stores import open_store
 from studio.stores.base import Store
 from studio.stores.sealed import AesKey, Unsealer
-from studio.stores.view import PLAIN, View, part_of, view_of, words_of
+from studio.stores.view import PLAIN, View, options_of, part_of, view_of, words_of
 from studio.tree import CheckpointTree
 
 if TYPE_CHECKING:
@@ -126,6 +126,11 @@ class Session:
     def view_words(self) -> str:
         """The same in words, for a header; empty for LangGraph's own tables in the file as it is."""
         return words_of(self.store)
+
+    @property
+    def view_options(self) -> list[str]:
+        """The words of a command that show the same part again."""
+        return options_of(self.store)
 
     @property
     def scratch_path(self) -> str:

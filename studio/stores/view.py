@@ -34,6 +34,13 @@ def part_of(store: Store) -> str:
     return " ".join([*([f"tables {view.tables}"] if named else []), *(["without -wal"] if view.without_wal else [])])
 
 
+def options_of(store: Store) -> list[str]:
+    """The words of a command that show the same part again."""
+    view = view_of(store)
+    named = view.tables is not None and view.tables.lower() != "checkpoints"
+    return [*(["--tables", str(view.tables)] if named else []), *(["--without-wal"] if view.without_wal else [])]
+
+
 def words_of(store: Store) -> str:
     """The same for a header."""
     view = view_of(store)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shlex
+from collections.abc import Iterable
 from urllib.parse import urlencode
 
 from studio import tagged
@@ -53,11 +54,13 @@ class Copying(Place):
 
     def do_copy_link(self) -> None:
         if self.point is not None:
-            self._copy(link(self.session.location, self.point.address), "The command for the browser view")
+            self._copy(
+                link(self.session.location, self.point.address, self.session.view_options), "The command for the browser view"
+            )
 
 
-def link(location: str, address: Address) -> str:
-    """The command that opens this checkpoint in a browser."""
+def link(location: str, address: Address, options: Iterable[str] = ()) -> str:
+    """The command that opens this checkpoint in a browser; `options` choose the part of the file."""
     pairs = [("thread", address.thread_id), ("ns", address.checkpoint_ns), ("at", address.checkpoint_id)]
     query = urlencode([(name, value) for name, value in pairs if value], errors="surrogatepass")
-    return f"studio web {shlex.quote(location)} --at {shlex.quote('/?' + query)}"
+    return shlex.join(["studio", "web", location, *options, "--at", f"/?{query}"])

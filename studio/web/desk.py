@@ -373,9 +373,7 @@ class Desk:
             return labels.pytest_snippet(self.address, self.session.location, self.state.next)
         if kind == "copy_link":
             query = encode(self.place.pairs())
-            view = self.session.view
-            chosen = f" --tables {_shell(view.tables)}" if view.tables is not None and self.session.view_words else ""
-            chosen += " --without-wal" if view.without_wal else ""
+            chosen = "".join(f" {word if word.startswith('--') else _shell(word)}" for word in self.session.view_options)
             return f"studio web {_shell(self.session.location)}{chosen} --at {_shell('/?' + query)}"
         if kind == "copy_value" and self.place.path:
             value, exists = self.value_at(self.place.path)

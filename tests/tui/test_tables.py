@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import shlex
+from contextlib import closing
 from pathlib import Path
 
 import pytest
 from langgraph.store.sqlite import SqliteStore
 
 from studio.session import Session
+from studio.stores.view import View
+from studio.tui.copying import link
 from studio.tui.main import MainScreen
 from studio.tui.screens.tables import EntriesScreen, TableList, TablesScreen
 from studio.tui.screens.threads import ThreadsScreen
@@ -85,6 +89,14 @@ async def test_another_set_of_checkpoints_takes_the_place_of_the_first(
         drive.app.screen.dismiss(row.view)
         await drive.until(lambda: drive.main.session is session)
     session.close()
+
+
+def test_the_copied_command_names_the_part_that_is_shown(app: Path) -> None:
+    with closing(Session.open(str(app), view=View("lg_cp"))) as session:
+        address = session.resolve("head", "done")
+        said = link(session.location, address, session.view_options)
+    words = shlex.split(said)
+    assert words[:5] == ["studio", "web", str(app), "--tables", "lg_cp"]
 
 
 async def test_the_list_of_threads_leads_there_too(shop: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
