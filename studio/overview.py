@@ -55,7 +55,8 @@ def threads(store: Store, explainer: Explainer) -> Iterator[Thread]:
 
 
 def _describe_all(store: Store, explainer: Explainer, batch: list[ThreadKeys]) -> list[Thread]:
-    explainer.prefetch([Address(one.thread_id, "", one.latest) for one in batch if one.latest and "" in one.namespaces])
+    heads = [Address(one.thread_id, "", one.latest) for one in batch if one.latest and "" in one.namespaces]
+    explainer.prefetch(heads, causes=False)
     return [describe(store, explainer, one) for one in batch]
 
 
@@ -138,7 +139,7 @@ def _text(item: Value) -> str | None:
 
 def _state(explainer: Explainer, address: Address) -> State | None:
     try:
-        return explainer.state(address)
+        return explainer.state(address, causes=False)
     except RefError:  # deleted since the keys were read
         return None
 

@@ -77,16 +77,17 @@ class Explainer:
 
     # -- one checkpoint -------------------------------------------------------------------------------------------------
 
-    def state(self, address: Address) -> State:
-        """All about one checkpoint. `RefError` when it is not there."""
+    def state(self, address: Address, *, causes: bool = True) -> State:
+        """All about one checkpoint; without `causes` nobody is named as the writer of what triggers its tasks, and the rows under
+        its parent are not read. `RefError` when it is not there."""
         blob = self.reader.blob(address)
         if blob is None:
             raise RefError(f"there is no checkpoint {address.checkpoint_id} in thread {address.thread_id}")
-        return self._explain(blob)
+        return self._explain(blob, causes)
 
-    def prefetch(self, addresses: Sequence[Address]) -> None:
+    def prefetch(self, addresses: Sequence[Address], *, causes: bool = True) -> None:
         """Make `state` cheap for a few dozen checkpoints that will be asked for next."""
-        self.reader.prefetch(addresses)
+        self.reader.prefetch(addresses, causes=causes)
 
     def states(self, raws: Iterable[RawCheckpoint]) -> Iterator[State]:
         """States of many checkpoints in the order given; parents before children is fastest. Bounded memory."""
@@ -106,8 +107,8 @@ class Explainer:
             for blob in blobs:
                 yield self._explain(blob)
 
-    def _explain(self, blob: Blob) -> State:
-        address, parent = blob.address, blob.parent
+    def _explain(self, blob: Blob, causes: bool = True) -> State:
+        address, parent = blob.address, blob.parent if causes else None
         rows = self.reader.rows([address] if parent is None else [address, parent])
         mine = group(rows[address])
         tasks, others, known = self.planner.tasks(blob, mine, rows[parent] if parent is not None else ())

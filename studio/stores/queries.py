@@ -105,20 +105,36 @@ class Queries:
     def _outline(self, thread_id: str) -> Outline | None:
         table = self._table
         size = f"{rows.SIZE} + ifnull(length({table.or_null('metadata')}), 0)"
-        columns = f"{table.ns}, {table.id}, {self._layout.parent}, {size}, instr({table.or_null('type')}, '+') > 0"
-        found = list(self._in_thread(table, columns, thread_id))
-        links = [row[:3] for row in found]
-        if not links or not all(type(ns) is str and type(identity) is str and is_uuid6(identity) for ns, identity, _ in links):
+        sealed = f"instr({table.or_null('type')}, '+') > 0"
+        where, values = rows.in_thread(thread_id, 0, self._layout.utf16)
+        query = f"SELECT {table.ns}, {table.id}, {self._layout.parent}, {size}, {sealed}, thread_id FROM {table.name} {where}"
+        links: list[tuple[str, str, str | None]] = []
+        total = encrypted = 0
+        for ns, identity, parent, row_size, is_closed, thread in self._connection.execute(query, values):
+            if thread != thread_id and rows.text_of(thread) != thread_id:
+                raise self._damage.misled(table)
+            if type(ns) is not str or type(identity) is not str or not is_uuid6(identity):
+                return None
+            links.append((ns, identity, parent))
+            total += row_size or 0
+            encrypted += is_closed or 0
+        if not links:
             return None
-        ends = (min(links, key=_link_id), max(links, key=_link_id))
-        times = [self._created_at(Address(thread_id, ns, identity)) for ns, identity, _ in ends]
-        sealed = sum(row[4] or 0 for row in found)
-        return Outline(tuple(links), sum(row[3] or 0 for row in found), times[0], times[1], sealed)
+        ends = [min(links, key=_link_id), max(links, key=_link_id)]
+        first_at, last_at = self._times_of([Address(thread_id, ns, identity) for ns, identity, _ in ends])
+        return Outline(tuple(links), total, first_at, last_at, encrypted)
 
-    def _created_at(self, address: Address) -> str | None:
-        row = next(self._at(self._table, f"substr(checkpoint, 1, {HEAD_BYTES})", address), None)
-        head = rows.bytes_of(row[0]) if row is not None else b""  # an index may promise too much
-        return created_at(head, address.checkpoint_id)
+    def _times_of(self, ends: list[Address]) -> list[str | None]:
+        """When two checkpoints of a thread were made, in one query."""
+        table = self._table
+        found = [rows.at(table, address, self._layout.utf16) for address in ends]
+        either = " OR ".join(f"({where.removeprefix('WHERE ')})" for where, _ in found)
+        columns = f"{table.ns}, {table.id}, substr(checkpoint, 1, {HEAD_BYTES})"
+        bound = [value for _, values in found for value in values]
+        read = self._connection.execute(f"SELECT {columns} FROM {table.name} WHERE {either}", bound)
+        heads = {(rows.text_of(ns), rows.text_of(identity)): rows.bytes_of(head) for ns, identity, head in read}
+        # an index may promise too much: then the id alone tells
+        return [created_at(heads.get((at.checkpoint_ns, at.checkpoint_id), b""), at.checkpoint_id) for at in ends]
 
     def checkpoints(self, thread_id: str, after: int) -> list[tuple[int, Checkpoint]]:
         def by_query() -> list[tuple[int, Checkpoint]]:

@@ -190,7 +190,7 @@ async def test_what_became_of_a_fork_is_told_in_the_dialog_of_its_run_and_covers
             await edit(drive, "/order/total", "49.9")
             await drive.press("ctrl+r")
             await run_status(drive, "choose")
-            assert "Written to the scratch file" in drive.text("#plan")
+            await drive.until(lambda: "Written to the scratch file" in drive.text("#plan"), "what became of the fork")
             assert "Use this graph" in drive.text("#run-buttons") and "use this graph" in drive.text("#run-keys")
             assert not drive.app.screen.query("Toast")
 

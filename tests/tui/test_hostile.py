@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+import sqlite3
 import time
-from collections.abc import Iterator
-from dataclasses import replace
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -12,9 +12,6 @@ import pytest
 from langchain_core.messages import AIMessage, HumanMessage
 from textual.app import App, ComposeResult
 
-from studio.model import Address, Checkpoint, Comparison, State, Thread
-from studio.stores.base import Capability
-from studio.tree import CheckpointTree
 from studio.tui import theme
 from studio.tui.panes.state import StatePane
 from tests.factories import saver_at, shop_builder
@@ -131,91 +128,68 @@ async def test_a_text_of_five_megabytes_does_not_stop_the_keys(hostile: Path, tm
             assert "$cut" in drive.app.screen.query_one("#editor").text  # type: ignore[attr-defined]
 
 
-class FakeStore:
-    capabilities = frozenset({Capability.WRITES})
+def long_thread(path: Path, count: int, branches: dict[int, int] | None = None) -> Path:
+    """A thread of very many checkpoints with nothing in them, in the saver's own tables; `branches`: row -> its parent."""
+    with saver_at(path) as saver:
+        saver.setup()
+    add_rows(path, 0, count, branches or {})
+    return path
 
 
-class FakeSession:
-    """A session of one thread with very many checkpoints, and nothing behind them."""
-
-    location, kind, show_secrets, scratch_is_temporary = "/nowhere/long.sqlite", "sqlite", False, False
-    store = FakeStore()
-
-    def __init__(self, headers: list[Checkpoint]) -> None:
-        self.headers = {header.address: header for header in headers}
-        self._tree = CheckpointTree("long")
-        self._tree.extend(headers)
-
-    def threads(self) -> Iterator[Thread]:
-        yield Thread("long", self.location, ("",), len(self.headers), (), (), None, "done", None, None, 0, None, None, {})
-
-    def tree(self, thread_id: str) -> CheckpointTree:
-        return self._tree
-
-    def state(self, address: Address) -> State:
-        return State(self.headers[address], {"n": address.checkpoint_id}, {}, {}, (), (), {}, 4)
-
-    def base_of(self, address: Address) -> Address | None:
-        return self._tree.parent(address)
-
-    def compare(self, after: Address, before: Address | None = None, *, origin: bool = False) -> Comparison:
-        return Comparison(self.headers[before] if before else None, self.headers[after], ())
-
-    def subscribe(self, callback: Any) -> Any:
-        return lambda: None
-
-    def runs(self) -> tuple[()]:
-        return ()
-
-    def problems(self) -> list[Any]:
-        return []
-
-    def grow(self, header: Checkpoint) -> None:
-        self.headers[header.address] = header
-        self._tree.extend([header])
+def add_rows(path: Path, start: int, stop: int, branches: dict[int, int]) -> None:
+    with closing(sqlite3.connect(path)) as connection, connection:
+        connection.executemany(
+            "INSERT INTO checkpoints VALUES ('long', '', ?, ?, 'json', ?, ?)",
+            [
+                (
+                    f"{index:08d}",
+                    f"{branches.get(index, index - 1):08d}" if index else None,
+                    f'{{"v": 4, "id": "{index:08d}", "channel_values": {{"n": {index}}}}}',
+                    f'{{"source": "loop", "step": {index}}}',
+                )
+                for index in range(start, stop)
+            ],
+        )
 
 
-def header(index: int, parent: int | None) -> Checkpoint:
-    return Checkpoint(Address("long", "", f"{index:08d}"), None if parent is None else f"{parent:08d}", index, "loop", None, 100)
-
-
-async def test_a_hundred_thousand_checkpoints_open_and_move_quickly() -> None:
-    headers = [header(index, index - 1 if index else None) for index in range(100_000)]
-    headers[50_000] = replace(headers[50_000], parent_checkpoint_id=f"{25_000:08d}")
-    session = FakeSession(headers)
+async def test_a_hundred_thousand_checkpoints_open_and_move_quickly(tmp_path: Path) -> None:
+    path = long_thread(tmp_path / "long.sqlite", 100_000, {50_000: 25_000})
     begin = time.perf_counter()
-    async with driven(session) as drive:
-        await drive.until(lambda: drive.main.point)
-        opened_in = time.perf_counter() - begin
-        timeline = drive.rows("#timeline")
-        assert timeline.row_count == 100_000
-        await drive.press("g")
-        begin = time.perf_counter()
-        for key in ("G", "g", "pagedown", "pagedown", "G", "pageup", "k", "j"):
-            await drive.press(key)
-        moved_in = (time.perf_counter() - begin) / 8
-        await drive.press("g")
-        await drive.loaded()
-        assert "#0" in drive.text("#timeline")
-        await drive.go("50000")
-        assert "#50000" in drive.text("#timeline")
-        assert timeline.virtual_size.height == 100_000
-        assert opened_in < 20 and moved_in < 2, (opened_in, moved_in)
+    with opened(path, tmp_path / "s.sqlite") as session:
+        async with driven(session) as drive:
+            await drive.until(lambda: drive.main.point)
+            opened_in = time.perf_counter() - begin
+            timeline = drive.rows("#timeline")
+            assert timeline.row_count == 100_000
+            await drive.press("g")
+            begin = time.perf_counter()
+            for key in ("G", "g", "pagedown", "pagedown", "G", "pageup", "k", "j"):
+                await drive.press(key)
+            moved_in = (time.perf_counter() - begin) / 8
+            await drive.press("g")
+            await drive.loaded()
+            assert "#0" in drive.text("#timeline")
+            await drive.go("50000")
+            assert "#50000" in drive.text("#timeline")
+            assert timeline.virtual_size.height == 100_000
+            assert opened_in < 20 and moved_in < 2, (opened_in, moved_in)
 
 
-async def test_growth_above_and_below_leaves_the_cursor_on_its_checkpoint() -> None:
-    session = FakeSession([header(index, index - 1 if index else None) for index in range(500)])
-    async with driven(session) as drive:
-        await drive.until(lambda: drive.main.point)
-        await drive.go("250")
-        for index in range(500, 520):
-            session.grow(header(index, index - 1 if index % 2 else 100))
-            drive.main.open_thread("long")
-            await drive.app.workers.wait_for_complete()
-            await drive.pilot.pause()
-        assert drive.main.here is not None and drive.main.here.number == "250"
-        assert drive.rows("#timeline").row_count == 520
-        assert "#250" in drive.text("#timeline")
+async def test_growth_above_and_below_leaves_the_cursor_on_its_checkpoint(tmp_path: Path) -> None:
+    path = long_thread(tmp_path / "long.sqlite", 500)
+    with opened(path, tmp_path / "s.sqlite") as session:
+        async with driven(session) as drive:
+            await drive.until(lambda: drive.main.point)
+            await drive.go("250")
+            for index in range(500, 520):
+                add_rows(path, index, index + 1, {} if index % 2 else {index: 100})
+                session.refresh()
+                drive.main.open_thread("long")
+                await drive.app.workers.wait_for_complete()
+                await drive.pilot.pause()
+            assert drive.main.here is not None and drive.main.here.number == "250"
+            assert drive.rows("#timeline").row_count == 520
+            assert "#250" in drive.text("#timeline")
 
 
 async def test_nothing_that_is_drawn_uses_a_colour_that_the_other_themes_lack(shop: Path, tmp_path: Path) -> None:

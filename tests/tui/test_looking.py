@@ -430,7 +430,7 @@ async def test_a_hit_of_another_thread_names_its_thread_and_no_hit_is_said(shop:
             await drive.until(lambda: any(name in drive.text("#hits") for name in ("done", "paused", "forked")), "the thread")
             await drive.type("zzz")
             await drive.shows("no match for “gradedzzz”")
-            await drive.press("escape", "t")
+            await drive.press("escape", "escape", "t")  # the field first, then the dialog
             await drive.until(lambda: isinstance(drive.app.screen, ThreadsScreen) and drive.rows("#threads").row_count)
             await drive.type("zzz")
             await drive.shows("no thread matches “zzz”")

@@ -57,7 +57,8 @@ async def test_an_odd_thread_is_opened_and_walked(
             await drive.until(lambda: drive.app.screen is drive.main)
             assert gate.line(name)[:8] in drive.text("#header")
             assert "\x1b" not in drive.text() and "\u202e" not in drive.text()
-            assert drive.app.fault is None and not drive.app._notifications
+            assert drive.app.fault is None
+            assert all(said.message.startswith("No task called this") for said in drive.app._notifications)
             assert drive.rows("#timeline").row_count == 8
             if drive.main.point is None:
                 assert "This checkpoint cannot be read" in drive.text("#centre")
