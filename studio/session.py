@@ -10,6 +10,7 @@ import os
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from itertools import islice
 from typing import TYPE_CHECKING, TypeVar
 
 from studio import calling, comparing, growing, searching
@@ -191,8 +192,9 @@ class Session:
         """Threads in the order of their ids; the first is there at once."""
         return list_threads(self.overlay, self.explainer)
 
-    def thread_ids(self) -> list[str]:
-        return [keys.thread_id for keys in self.overlay.threads()]
+    def thread_ids(self, most: int | None = None) -> list[str]:
+        """The ids of all threads, or of the first ones; reads their keys alone."""
+        return [keys.thread_id for keys in islice(self.overlay.threads(), most)]
 
     def default_thread(self) -> str | None:
         """The thread to show first: the one whose latest checkpoint id is largest."""

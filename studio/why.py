@@ -27,6 +27,8 @@ LOOKS_FOR_WRITER = 200
 """Checkpoints compared while looking for the superstep that wrote the value."""
 LOOKS_BEFORE = 60
 """Supersteps before the write that are looked at."""
+TOGETHER = 4_000_000
+"""Bytes of checkpoints that are read in one look."""
 NEAREST = 2
 """Supersteps right before the write that are always listed."""
 
@@ -115,8 +117,20 @@ def chain(session: Session, address: Address, path: str) -> Chain:
         return Chain(path, value, exists, None, (), False)
     needle = _needle(value)
     above = list(islice(upward(tree, writer.address), 1, LOOKS_BEFORE + 2))
+    session.prefetch(_small(tree, above))
     steps = (_step(session, tree, at, needle) for at in above[:LOOKS_BEFORE])
     return Chain(path, value, exists, writer, tuple(step for step in steps if step is not None), len(above) <= LOOKS_BEFORE)
+
+
+def _small(tree: CheckpointTree, above: Sequence[Address]) -> list[Address]:
+    """The first ones that are together small enough to be read in one look."""
+    found, size = [], 0
+    for address in above:
+        size += tree.header(address).size_bytes
+        if size > TOGETHER:
+            break
+        found.append(address)
+    return found
 
 
 def reasons(session: Session, tree: CheckpointTree, address: Address) -> tuple[Reason, ...]:

@@ -24,6 +24,10 @@ _GREGORIAN = datetime(1582, 10, 15, tzinfo=UTC)
 
 def created_at(head: bytes, checkpoint_id: str) -> str | None:
     """ISO time in UTC from the first bytes of a checkpoint blob, else from a well-formed uuid6, else None."""
+    if head[1:3] == b"\xa1v" and head[4:9] == b"\xa2ts\xd9 ":  # how LangGraph writes it: no need to look for it
+        text = head[9:41].decode("ascii", "replace")
+        if text.endswith("+00:00") and _is_time(text):
+            return text
     match = _MSGPACK_TS.match(head) or _JSON_TS.match(head)
     if match is not None:
         text = match.group(1).decode("ascii", "replace")

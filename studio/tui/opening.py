@@ -50,11 +50,7 @@ class Opening(Place):
                 address = self._at if isinstance(self._at, Address) else self.session.resolve(self._at)
                 self._open(address.thread_id, address)
                 return
-            first: list[str] = []
-            for thread in self.session.threads():
-                first.append(thread.thread_id)
-                if len(first) == 2:
-                    break
+            first = self.session.thread_ids(2)
             if len(first) == 1:
                 self._open(first[0], None)
             elif not worker.is_cancelled:
