@@ -12,9 +12,10 @@ from urllib.parse import quote
 
 import uvicorn
 
-from studio.errors import UsageError
+from studio.errors import StudioError, UsageError
 from studio.session import Session
 from studio.web.app import create_app
+from studio.web.book import Book
 
 
 def serve(
@@ -41,9 +42,27 @@ def serve(
         timeout_graceful_shutdown=2,
         lifespan="off",
     )
-    server = _Server(config, lambda: _announce(link(port, app.token, at), open_browser))
+
+    def started() -> None:
+        threading.Thread(target=read_ahead, args=(app.book,), name="read-ahead", daemon=True).start()
+        _announce(link(port, app.token, at), open_browser)
+
+    server = _Server(config, started)
     with contextlib.closing(app.book), contextlib.suppress(KeyboardInterrupt):
         server.run(sockets=[listener])
+
+
+def read_ahead(book: Book) -> None:
+    """Read the thread that will be shown first while the browser starts: of a very long one that takes as long."""
+    first = book.first()
+    if first is None or len(book) > 1:
+        return
+    session = book.session(first)
+    with contextlib.suppress(StudioError):  # the page that asks for it says what is wrong
+        session.refresh()
+        thread = session.default_thread()
+        if thread is not None:
+            session.tree(thread)
 
 
 def link(port: int, token: str, at: str | None) -> str:

@@ -9,6 +9,7 @@ from starlette.testclient import TestClient
 
 from studio.session import Session
 from studio.web.links import Place
+from studio.web.server import read_ahead
 from tests.factories import folder_snapshot
 from tests.web.conftest import client_of
 
@@ -177,3 +178,17 @@ def test_colours_follow_the_cookie_without_a_script(page: TestClient) -> None:
     assert 'data-theme="dark"' in page.get(REFUND).text
     page.post("/theme", headers=OURS, data={"theme": "<script>", "here": "//evil.example"})
     assert 'data-theme="dark"' in page.get(REFUND).text
+
+
+def test_the_thread_that_is_shown_first_is_read_while_the_browser_starts(support: Path, tmp_path: Path) -> None:
+    with client_of(support) as client:
+        session = next(iter(client.app.book))[1]
+        read_ahead(client.app.book)
+        asked: list[str] = []
+        session.overlay.base.checkpoints = lambda thread, after=0: asked.append(thread) or []  # type: ignore[method-assign]
+        assert client.get("/").status_code == 200 and not asked
+    broken = tmp_path / "gone.sqlite"
+    broken.write_bytes(support.read_bytes())
+    with client_of(broken) as client:
+        broken.unlink()
+        read_ahead(client.app.book)
