@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 
-from studio.model import Address, State, TaskStatus
+from studio.model import Address, Problem, State, TaskStatus
 from studio.render import gate
 from studio.times import parse
 
@@ -154,3 +154,11 @@ def test_replay_from_checkpoint(tmp_path):
     result = graph.invoke(None, CONFIG)
     assert result  # say here what must hold
 '''
+
+
+def problem_text(problem: Problem, here: str = "") -> str:
+    """A problem in a line, gated. At the checkpoint with the id `here` its place is only what lies inside it: `/messages/1`."""
+    place = problem.where
+    if here and (place == here or place.startswith(f"{here}/")):
+        place = place[len(here) :]
+    return gate.line(f"{place}: {problem.message}" if place else problem.message, 300)

@@ -45,11 +45,8 @@ def build(point: Point, tree: CheckpointTree) -> tuple[Line, ...]:
         lines = [caller, BLANK, *lines]
     problems = [*point.comparison.problems, *point.state.problems, *toolcalls.problems(point.state)]
     for problem in problems[:20]:
-        lines.append(
-            Line(
-                draw.join(draw.own("!", "$wait bold"), draw.text(problem.message, "$wait"), draw.text(problem.where, "$faint")), 1
-            )
-        )
+        told = labels.problem_text(problem, point.state.checkpoint.checkpoint_id)
+        lines.append(Line(draw.join(draw.own("!", "$wait bold"), draw.text(told, "$wait")), 1, hanging=2))
     if len(problems) > 20:
         lines.append(Line(draw.own(labels.plural(len(problems) - 20, "more problem"), "$wait"), 1))
     return tuple(lines)

@@ -127,7 +127,7 @@ def changes(
         next_text=next_text(state),
         empty="" if groups else "Nothing in the state changed." if comparison.before is not None else "The state is empty here.",
         problems=tuple(
-            gate.line(f"{problem.where}: {problem.message}", 300)
+            labels.problem_text(problem, state.checkpoint.checkpoint_id)
             for problem in (*comparison.problems, *state.problems, *toolcalls.problems(state))
             if not (problem.kind == "unexplained-value" and problem.where.partition("/")[2] in told)
         ),

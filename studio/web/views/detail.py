@@ -125,7 +125,7 @@ def state_view(state: State, sizes: Compared, place: Place, reveal: Reveal) -> S
         if names or state.unrebuilt
         else gate.line(labels.empty_state(state, "This checkpoint holds no state channels yet."), 400),
         problems=tuple(
-            gate.line(f"{problem.where}: {problem.message}", 300)
+            labels.problem_text(problem, state.checkpoint.checkpoint_id)
             for problem in (*state.problems, *toolcalls.problems(state))
             if problem.kind != "rebuilt-unavailable"  # said at the channel
         ),

@@ -137,7 +137,7 @@ def timeline(
         href=place.to(at=None, path=None, tab="changes").url("timeline"),
         total=total,
         problems=tuple(
-            gate.line(f"{problem.where}: {problem.message}", 300)
+            labels.problem_text(problem)
             for problem in (*tree.problems, *(one for one in of_file if _concerns(one, place.thread)))
         ),
     )
