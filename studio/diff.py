@@ -19,6 +19,7 @@ import ormsgpack
 
 from studio.codec.arrays import as_array
 from studio.codec.inert import MISSING, MapValue
+from studio.codec.packed import common_end, common_start, differing, same_bytes
 from studio.codec.paths import (
     get,
     item_id,
@@ -62,14 +63,12 @@ def _step(trail: Trail, a: Any, b: Any) -> list[Any]:
     if isinstance(a, Tagged) or isinstance(b, Tagged):
         return _tagged(trail, a, b)
     if isinstance(a, dict) and isinstance(b, dict):
-        if trail is not None and trail[0] is None and _same_bytes(a, b):
-            return []
+        if list(a) == list(b):
+            return [((trail, key_step(key)), a[key], b[key]) for key in _unlike(list(a), list(a.values()), list(b.values()))]
         return _maps(trail, list(a.items()), list(b.items()), {key: key for key in a}, {key: key for key in b})
     if isinstance(a, (dict, MapValue)) and isinstance(b, (dict, MapValue)):
         return _typed_maps(trail, a, b)
     if isinstance(a, list) and isinstance(b, list):
-        if trail is not None and trail[0] is None and _same_bytes(a, b):
-            return []
         return _lists(trail, a, b)
     return [] if equal(a, b) else [_change(trail, "replace", a, b)]
 
@@ -115,6 +114,8 @@ def _maps(
 ) -> list[Any]:
     """Entries by key; `in_left` and `in_right` name the keys in a form that can be looked up."""
     old = {name: value for name, (_, value) in zip(in_left, left, strict=True)}
+    new = {name: value for name, (_, value) in zip(in_right, right, strict=True) if name in in_left}
+    unlike = set(_unlike(list(new), [old[name] for name in new], list(new.values())))
     found: list[Any] = [
         _change((trail, key_step(key)), "remove", value, None)
         for name, (key, value) in zip(in_left, left, strict=True)
@@ -123,9 +124,14 @@ def _maps(
     for name, (key, value) in zip(in_right, right, strict=True):
         if name not in in_left:
             found.append(_change((trail, key_step(key)), "add", None, value))
-        elif old[name] is not value and not _same_quick(old[name], value):
+        elif name in unlike:
             found.append(((trail, key_step(key)), old[name], value))
     return found
+
+
+def _unlike(names: Sequence[Any], left: Sequence[Any], right: Sequence[Any]) -> list[Any]:
+    """The names of the values that may differ."""
+    return [names[at] for span in differing(left, right) for at in range(*span) if not _same_quick(left[at], right[at])]
 
 
 def _typed_maps(trail: Trail, a: Any, b: Any) -> list[Any]:
@@ -164,13 +170,8 @@ def _sets(trail: Trail, a: Tagged, b: Tagged) -> list[Any]:
 def _lists(trail: Trail, left: list[Any], right: list[Any]) -> list[Any]:
     if len(left) == 1 and len(right) == 1 and item_id(left[0]) == item_id(right[0]):
         return _pair(trail, left[0], right[0], 0)
-    start = 0
-    shorter = min(len(left), len(right))
-    while start < shorter and _same_quick(left[start], right[start]):
-        start += 1
-    end = 0
-    while end < shorter - start and _same_quick(left[-1 - end], right[-1 - end]):
-        end += 1
+    start = common_start(left, right, _same_quick)
+    end = common_end(left, right, min(len(left), len(right)) - start, _same_quick)
     stayed, moved = _match(left[start : len(left) - end], right[start : len(right) - end])
     used_left = {i for i, _ in stayed} | {i for i, _ in moved}
     used_right = {j for _, j in stayed} | {j for _, j in moved}
@@ -293,14 +294,6 @@ def _ext(value: Any) -> Any:
     raise TypeError
 
 
-def _same_bytes(a: Any, b: Any) -> bool:
-    """True when both are the same for sure, at the speed of the packer."""
-    try:
-        return bool(ormsgpack.packb(a, default=_ext) == ormsgpack.packb(b, default=_ext))
-    except TypeError:
-        return False
-
-
 def _same_quick(a: Any, b: Any) -> bool:
     """True when both are the same for sure; never walks deep."""
     if a is b:
@@ -310,7 +303,7 @@ def _same_quick(a: Any, b: Any) -> bool:
     if isinstance(a, Tagged):
         return a.code == b.code and a.raw is not None and a.raw == b.raw
     if isinstance(a, (dict, list)):
-        return _same_bytes(a, b)
+        return same_bytes(a, b)
     return equal(a, b)
 
 

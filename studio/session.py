@@ -53,7 +53,8 @@ if TYPE_CHECKING:
     from studio.neighbours import Neighbours
     from studio.runs import Run, Runs
 
-STATES_KEPT = 64
+STATES_KEPT, STATES_BYTES = 64, 64_000_000
+COMPARED_KEPT, COMPARED_BYTES = 64, 64_000_000
 FULL_ID = 32
 """Ids of checkpoints have at least so many characters; anything shorter may be a number, a word or a part of an id."""
 _R = TypeVar("_R", ForkRequest, RunRequest)
@@ -84,7 +85,8 @@ class Session:
         self.forest = Forest(self.overlay, self.explainer, self.state, self._read_origins)
         self._given_scratch = scratch
         self._lock = threading.RLock()
-        self._states: LRU[Address, State] = LRU(STATES_KEPT)
+        self._states: LRU[Address, State] = LRU(STATES_KEPT, STATES_BYTES)
+        self._compared: LRU[tuple[Address, Address | None, bool], Comparison] = LRU(COMPARED_KEPT, COMPARED_BYTES)
         self._outside: LRU[Address, tuple[str, ...]] = LRU(4 * STATES_KEPT)
         self._token: object = None
         self._scratch: Scratch | None = None
@@ -243,7 +245,7 @@ class Session:
         kept = states.get(address)
         if kept is None:
             kept = self.explainer.state(address)
-            states.put(address, kept)
+            states.put(address, kept, kept.checkpoint.size_bytes)
         return kept
 
     def prefetch(self, addresses: Sequence[Address]) -> None:
@@ -252,7 +254,12 @@ class Session:
 
     def compare(self, after: Address, before: Address | None = None, *, origin: bool = False) -> Comparison:
         """Changes from `before` (default: the stored parent; with `origin`, the fork's origin) to `after`, with authors."""
-        return comparing.compare(self, after, before, origin=origin)
+        compared, key = self._compared, (after, before, origin)
+        found = compared.get(key)
+        if found is None:
+            found = comparing.compare(self, after, before, origin=origin)
+            compared.put(key, found, found.after.size_bytes)
+        return found
 
     def checked(self, state: State) -> dict[str, Verdict]:
         """Channel -> whether the writes of the superstep that made a checkpoint lead to its value."""
@@ -370,7 +377,8 @@ class Session:
                 return False
             first = self._token is None
             self.explainer.forget()
-            self._states = LRU(STATES_KEPT)
+            self._states = LRU(STATES_KEPT, STATES_BYTES)
+            self._compared = LRU(COMPARED_KEPT, COMPARED_BYTES)
             self.forest.refresh()
             self._token = token  # only now: a look that failed half-way is done again
         if not first:

@@ -10,7 +10,11 @@ import ormsgpack
 from studio.codec import jsontext, msgpack_slow
 from studio.codec.inert import MISSING, MapValue, Opaque
 from studio.codec.objects import PASS, Tagged, dump_json
+from studio.codec.packed import LONG, differing
 from studio.errors import PatchError
+
+_PARTS = object()
+"""Stands in the place of a value for the parts of two long lists that are still to be compared."""
 
 
 def equal(a: Any, b: Any) -> bool:
@@ -23,12 +27,25 @@ def equal(a: Any, b: Any) -> bool:
         a, b = stack.pop()
         if a is b:
             continue
+        if a is _PARTS:
+            left, right, parts = b
+            span = next(parts, None)
+            if span is not None:
+                stack.append((a, b))
+                stack.extend(zip(left[slice(*span)], right[slice(*span)], strict=True))
+            continue
         if isinstance(a, Tagged):
             if not isinstance(b, Tagged) or not _push_tagged(a, b, stack):
                 return False
         elif isinstance(a, dict):
             if not isinstance(b, dict) or len(a) != len(b):
                 return False
+            if len(a) > LONG:
+                if a.keys() != b.keys():
+                    return False
+                values = list(a.values()), list(b.values()) if list(a) == list(b) else [b[key] for key in a]
+                stack.append((_PARTS, (*values, differing(*values))))
+                continue
             for key, left in a.items():
                 right = b.get(key, MISSING)
                 if right is MISSING:
@@ -42,7 +59,10 @@ def equal(a: Any, b: Any) -> bool:
         elif isinstance(a, list):
             if not isinstance(b, list) or len(a) != len(b):
                 return False
-            stack.extend(zip(a, b, strict=True))
+            if len(a) > LONG:
+                stack.append((_PARTS, (a, b, differing(a, b))))
+            else:
+                stack.extend(zip(a, b, strict=True))
         elif isinstance(a, MapValue):
             if not isinstance(b, MapValue) or not _push_pairs(a, b, stack):
                 return False

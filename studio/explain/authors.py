@@ -13,9 +13,9 @@ from studio.explain.channels import NULL_TASK, members
 from studio.explain.ids import parse_path, update_ids
 from studio.explain.reducers import (
     Kind,
+    begins_with,
     explaining,
     fold,
-    same,
     same_value,
 )
 from studio.explain.rows import row_value
@@ -189,4 +189,4 @@ def appended(before: Value, after: Value) -> bool:
     if not isinstance(after, list) or not (before is MISSING or isinstance(before, list)):
         return False
     start: list[Value] = before if isinstance(before, list) else []
-    return len(after) > len(start) and all(same(one, other) for one, other in zip(start, after, strict=False))
+    return len(after) > len(start) and begins_with(after, start)

@@ -10,14 +10,17 @@ T = TypeVar("T")
 
 
 class Bounded:
-    """Keeps what was used last. `cost` is in whatever unit the caller counts (bytes); what costs more than all of it is not kept.
+    """Keeps what was used last: at most `limit` items, and as many as cost no more than `cost` together, but never fewer than
+    `least`, so that a single large one is not fetched again for each question about it. `cost` is in whatever unit the caller
+    counts (bytes).
 
     Not thread-safe by itself.
     """
 
-    def __init__(self, limit: int, cost: int = 0) -> None:
+    def __init__(self, limit: int, cost: int = 0, *, least: int = 1) -> None:
         self._limit = limit
         self._most = cost
+        self._least = least
         self._cost = 0
         self._items: OrderedDict[Hashable, tuple[Any, int]] = OrderedDict()
 
@@ -33,11 +36,13 @@ class Bounded:
         old = self._items.pop(key, None)
         if old is not None:
             self._cost -= old[1]
-        if self._most and cost > self._most:
-            return value
         self._items[key] = (value, cost)
         self._cost += cost
-        while len(self._items) > self._limit or (self._most and self._cost > self._most):
+        while len(self._items) > self._limit or (self._most and self._cost > self._most and len(self._items) > self._least):
             _, (_, freed) = self._items.popitem(last=False)
             self._cost -= freed
         return value
+
+    def clear(self) -> None:
+        self._items.clear()
+        self._cost = 0

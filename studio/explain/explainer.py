@@ -22,7 +22,7 @@ from studio.explain.ids import parse_path
 from studio.explain.nodes import run_nodes, written_channels
 from studio.explain.planning import Planner, editor_of
 from studio.explain.reader import Reader
-from studio.explain.rows import TaskRows, group
+from studio.explain.rows import TaskRows, forget_large, group
 from studio.explain.sizes import Sizes, sizes_of
 from studio.explain.tasks import live_status
 from studio.explain.threads import ChildrenOf, Threads
@@ -65,6 +65,7 @@ class Explainer:
 
         The rooms are made anew instead of emptied: a reading that began before puts what it finds where nobody looks any more.
         """
+        forget_large()
         self.reader = Reader(self.store)
         self.threads = Threads(self.store)
         self.values = Values(self.reader, self.threads)

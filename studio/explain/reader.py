@@ -12,6 +12,8 @@ from studio.stores.base import Store
 
 _BLOBS, _BLOB_BYTES = 256, 16_000_000
 _ROWS, _ROW_BYTES = 1024, 16_000_000
+_LEAST = 4
+"""Checkpoints and groups of rows that are kept however large they are: one, its parent, and what made that."""
 
 
 class Reader:
@@ -20,8 +22,8 @@ class Reader:
     def __init__(self, store: Store) -> None:
         self.store = store
         self._lock = threading.RLock()
-        self._blobs = Bounded(_BLOBS, _BLOB_BYTES)
-        self._rows = Bounded(_ROWS, _ROW_BYTES)
+        self._blobs = Bounded(_BLOBS, _BLOB_BYTES, least=_LEAST)
+        self._rows = Bounded(_ROWS, _ROW_BYTES, least=_LEAST)
 
     def blob(self, address: Address) -> Blob | None:
         """The decoded checkpoint, None when it is not there."""

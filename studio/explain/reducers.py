@@ -10,6 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
+from studio.codec.packed import common_start
 from studio.model import Value
 from studio.value import MISSING, Tagged, equal, sort_key
 
@@ -181,8 +182,13 @@ def same_value(folded: Value, stored: Value) -> bool:
     if folded is MISSING or stored is MISSING:
         return folded is stored
     if isinstance(folded, list) and isinstance(stored, list):
-        return len(folded) == len(stored) and all(same(one, other) for one, other in zip(folded, stored, strict=True))
+        return len(folded) == len(stored) and begins_with(stored, folded)
     return same(folded, stored)
+
+
+def begins_with(items: Sequence[Value], start: Sequence[Value]) -> bool:
+    """Whether the first items are the `same` as those of `start`."""
+    return len(start) <= len(items) and common_start(start, items, same) == len(start)
 
 
 def explaining(before: Value, writes: Sequence[Value], after: Value) -> Kind | None:
@@ -206,7 +212,7 @@ def same_items(folded: Value, before: Value, after: list[Any]) -> bool:
         return False
     start = len(before) if isinstance(before, list) else 0
     left = list(after[start:])
-    if len(left) > 200 or not all(same(one, other) for one, other in zip(folded[:start], after[:start], strict=True)):
+    if len(left) > 200 or not begins_with(after, folded[:start]):
         return False
     for item in folded[start:]:
         at = next((i for i, other in enumerate(left) if same(item, other)), None)

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
+from studio.explain.cache import Bounded
 from studio.explain.channels import CONTROL, ERROR, INTERRUPT, MARKERS, NULL_TASK, RESUME
 from studio.explain.ids import TaskPath, is_synthetic, parse_path
 from studio.model import Value, Write, WriteRow
@@ -80,8 +82,30 @@ def group(rows: Iterable[WriteRow]) -> dict[str, TaskRows]:
     return tasks
 
 
+_LARGE, _LARGE_KEPT = 100_000, 4
+_kept: Bounded = Bounded(_LARGE_KEPT)
+_lock = threading.Lock()
+
+
 def row_value(row: WriteRow) -> Value:
-    return decode(row.tag, row.value if row.value is not None else b"")
+    """What was written. A few large values are kept: who wrote one and whether that explains it is asked again and again."""
+    stored = row.value if row.value is not None else b""
+    if len(stored) < _LARGE:
+        return decode(row.tag, stored)
+    key = row.tag, id(stored)  # an id is taken by nothing else as long as the bytes are held beside the value
+    with _lock:
+        kept: tuple[bytes, Value] | None = _kept.get(key)
+    if kept is None:
+        kept = stored, decode(row.tag, stored)
+        with _lock:
+            _kept.put(key, kept)
+    return kept[1]
+
+
+def forget_large() -> None:
+    """Let go of the large values, which nobody will ask for again once a store has changed or was closed."""
+    with _lock:
+        _kept.clear()
 
 
 def null_writes(tasks: Mapping[str, TaskRows]) -> Sequence[WriteRow]:

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from itertools import chain
 
 from studio.explain.channels import members
-from studio.explain.reducers import append, explaining, fold, same, same_items, same_value
+from studio.explain.reducers import append, begins_with, explaining, fold, same_items, same_value
 from studio.model import Explained, Value, Verdict
 from studio.value import MISSING, Opaque, Tagged, equal
 
@@ -130,7 +130,7 @@ def _holds_more(value: Value, part: Value, before: Value) -> bool:
     if not isinstance(value, list) or not isinstance(part, list) or not len(part) < len(value) <= MOST_ITEMS:
         return False
     old_items = before if isinstance(before, list) else []
-    if not all(same(one, other) for one, other in zip(part, value, strict=False)):
+    if not begins_with(value, part):
         return False
     return not any(equal(item, old) for item in value[len(part) :] for old in old_items)
 
