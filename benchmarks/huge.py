@@ -154,7 +154,7 @@ def terminal(path: Path, pane: str) -> float:
         try:
             gc.collect()
             began = time.process_time()
-            app = StudioApp(session, thread_id="huge")
+            app = StudioApp(session)
             async with app.run_test(size=(120, 40)) as pilot:
 
                 def drawn() -> bool:

@@ -13,7 +13,8 @@ import pytest
 from langgraph.graph import END, START, StateGraph
 
 from studio import comparing, value
-from studio.codec import objects
+from studio.codec import objects, oddities
+from studio.codec.inert import Opaque
 from studio.diff import apply, diff
 from studio.model import Address
 from studio.session import Session
@@ -79,6 +80,17 @@ def test_long_values_are_equal_only_if_each_part_is(packed: Counter[str]) -> Non
         assert not equal(keyed, other_keyed) and [change.after for change in diff(keyed, other_keyed)] == [other]
     same = float("nan")
     assert equal([same] * COUNT, [-same] * COUNT) and equal([{"a": 1, "b": 2}] * 99, [{"b": 2, "a": 1}] * 99)
+
+
+@pytest.mark.parametrize("odd", ["\udcff", "\ud800", Opaque("pickle", b"?")])
+def test_what_is_odd_in_a_long_list_is_found_and_a_plain_one_is_not_walked(odd: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    seen: list[Any] = []
+    look = oddities._odd
+    monkeypatch.setattr(oddities, "_odd", lambda item: (seen.append(item), look(item))[1])
+    assert oddities.oddities({"plain": rows(), "map": {str(n): {"n": n} for n in range(COUNT)}}, "here") == []
+    assert len(seen) == 2
+    found = oddities.oddities({"rows": [*rows(900), {"deep": [{"id": odd}]}, *rows(9)]}, "here")
+    assert [problem.where for problem in found] == ["here /rows/900/deep/0/id"]
 
 
 class Huge(TypedDict, total=False):

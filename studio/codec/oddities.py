@@ -8,6 +8,7 @@ from typing import Any
 
 from studio.codec.arrays import as_array
 from studio.codec.inert import Opaque
+from studio.codec.packed import is_plain
 from studio.codec.paths import children, join_path
 from studio.model import Problem, Value
 from studio.value import Tagged
@@ -41,7 +42,7 @@ def oddities(values: Mapping[str, Value], where: str, clean: set[bytes] | None =
             count += 1
             if count <= MOST:
                 found.append(Problem(odd[0], f"{where} {_path(trail)}", odd[1]))
-        elif not isinstance(value, str):
+        elif not isinstance(value, str) and not is_plain(value):
             stack.extend(((trail, step), child) for step, child in reversed(children(value)))
     if count > MOST:
         found.append(Problem("more-oddities", where, f"{count - MOST} more values with such problems"))

@@ -27,6 +27,17 @@ def same_bytes(a: Any, b: Any) -> bool:
         return False
 
 
+def is_plain(value: Any) -> bool:
+    """Whether a large list or map holds for sure nothing but numbers, bytes and text that is Unicode; False for all others."""
+    if not isinstance(value, (list, dict)) or len(value) < LONG:
+        return False
+    try:
+        ormsgpack.packb(value, option=PASS)
+    except TypeError:
+        return False
+    return True
+
+
 def _ext(value: Any) -> Any:
     if isinstance(value, Tagged) and value.raw is not None and isinstance(value.code, int) and 0 <= value.code <= 127:
         return ormsgpack.Ext(value.code, value.raw)
