@@ -111,6 +111,7 @@ def files() -> dict[str, Callable[[], Callable[[Path], None]]]:
     keys = {f"key-{n:06}": {"n": n, "word": WORDS[n % 11]} for n in range(200_000)}
     long = text(30_000_000, 1)
     return {
+        "small": lambda: of_values("a", "b"),
         "text": lambda: of_values(long, edited(long, 1)),
         "list": lambda: two_steps(Appended, {"value": items(150_000)}, {"value": items(150_001)[-1:]}),
         "both": lambda: of_values({"text": long, "items": items(60_000)}, {"text": edited(long, 1), "items": items(60_001)}),
@@ -159,7 +160,8 @@ def terminal(path: Path, pane: str) -> float:
 
                 def drawn() -> bool:
                     main = next((screen for screen in app.screen_stack if isinstance(screen, MainScreen)), None)
-                    return main is not None and main.point is not None and main._drawn.get(main.tab) == main._asked
+                    at_rest = all(worker.is_finished for worker in app.workers)
+                    return at_rest and main is not None and main.point is not None and main._drawn.get(main.tab) == main._asked
 
                 while not drawn():
                     await pilot.pause(0.02)
@@ -168,7 +170,6 @@ def terminal(path: Path, pane: str) -> float:
                     await pilot.pause()
                 while not drawn():
                     await pilot.pause(0.02)
-                await app.workers.wait_for_complete()
                 return time.process_time() - began
         finally:
             session.close()
@@ -214,14 +215,13 @@ def main() -> None:
         os.environ["NO_COLOR"] = "1"
         folder = Path(options.folder or temporary)
         folder.mkdir(exist_ok=True)
-        warm = folder / "warm.sqlite"
         names = chosen(list(files()), options.only)
         looks = {name: view for name, view in views().items() if name in chosen(list(views()), options.views)}
-        for path, make in ((warm, of_values("a", "b")), *((folder / f"{name}.sqlite", None) for name in names)):
-            if not path.exists():
-                (make or files()[path.stem]())(path)
+        for name in ["small", *names]:
+            if not (folder / f"{name}.sqlite").exists():
+                files()[name]()(folder / f"{name}.sqlite")
         for view in looks.values():
-            view(warm)
+            view(folder / "small.sqlite")
         print("| view | " + " | ".join(names) + " |\n| --- |" + " --- |" * len(names), flush=True)
         for title, view in looks.items():
             figures = [view(folder / f"{name}.sqlite") for name in names]

@@ -16,9 +16,12 @@ if TYPE_CHECKING:
     from studio.tree import CheckpointTree
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, repr=False)
 class Point:
-    """A checkpoint with its state and what changed on the way to it."""
+    """A checkpoint with its state and what changed on the way to it.
+
+    Its repr is short: the framework asks the arguments of every worker for theirs, on the thread that draws.
+    """
 
     row: Row
     state: State
