@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 
 from studio.errors import OpenError, UsageError
-from studio.stores import databases_in, open_store
+from studio.stores import open_store, openable_in
 from studio.stores.view import PLAIN, View
 
 
@@ -17,7 +17,7 @@ def files_of(location: str) -> list[str]:
     if not os.path.isdir(location):
         return [location]
     found, refusals = [], []
-    for path in databases_in(os.path.abspath(location)):
+    for path in openable_in(os.path.abspath(location)):
         try:
             open_store(path).close()
             found.append(path)

@@ -455,7 +455,10 @@ class Session:
         return self.run_room.runs() if self._runs is not None else ()
 
     def _refusal(self, request: ForkRequest | RunRequest) -> PatchError | None:
-        """Why a request cannot write into the opened file itself as it is shown here."""
+        """Why nothing can be forked or run from this kind of store, or not into the opened file itself as it is shown here."""
+        refused: PatchError | None = getattr(self.store, "no_forks", None)
+        if refused is not None:
+            return refused
         if not request.in_place or self.scratch.is_store:
             return None
         from studio.forks import in_place

@@ -12,7 +12,7 @@ from studio.cli.out import Out
 from studio.codec import jsontext
 from studio.comparing import unexplained
 from studio.growing import Compared
-from studio.model import Address, State, Task, Value, Verdict
+from studio.model import Address, Checkpoint, State, Task, Value, Verdict
 from studio.render import explained as explained_words
 from studio.render import labels, secrets, sizes
 from studio.render.gate import clean, line
@@ -81,7 +81,7 @@ def _text(session: Session, state: State, out: Out) -> None:
         ("namespace", line(checkpoint.checkpoint_ns)),
         ("called from", _caller(session, state)),
         ("parent", f"#{row.parent_number}" if row.parent_number else ""),
-        ("source", f"{line(str(checkpoint.source))}, step {checkpoint.step}"),
+        ("source", _source(checkpoint)),
         ("gap", explained_words.gap_note(row)),
         ("created", labels.when(checkpoint.created_at)),
         ("size", labels.size(checkpoint.size_bytes)),
@@ -94,6 +94,8 @@ def _text(session: Session, state: State, out: Out) -> None:
         ),
     ]
     out.table([[name, value] for name, value in facts if value], [("dim",), ()])
+    if words := session.view_words:
+        out.say(out.paint(f"shown: {line(words, 200)}", "dim"))
     explained = session.checked(state)
     _values(state.values, "state", state, out, explained)
     if state.tasks:
@@ -113,6 +115,13 @@ def _text(session: Session, state: State, out: Out) -> None:
         out.say(out.paint(f"{labels.plural(len(state.internal), 'scheduling channel')}: --json shows them", "dim"))
     told = [one for one in all_problems(state) if one.kind != "rebuilt-unavailable"]  # said at the channel
     say_problems(out, [*told, *unexplained(state, explained)])
+
+
+def _source(checkpoint: Checkpoint) -> str:
+    if checkpoint.source is None and checkpoint.step is None:
+        return "not known from this file"
+    step = f"step {checkpoint.step}" if checkpoint.step is not None else "step not known"
+    return f"{line(checkpoint.source) if checkpoint.source is not None else 'not known'}, {step}"
 
 
 def _caller(session: Session, state: State) -> str:

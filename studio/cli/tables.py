@@ -30,8 +30,10 @@ def run(options: Namespace, out: Out) -> int:
                     "tables": [documents.table(one) for one in tables],
                     "table_sets": [documents.table_set(one) for one in neighbours.sets()],
                 })  # fmt: skip
-            else:
+            elif tables:
                 _list(tables, out)
+            else:
+                out.say(f"no tables in this file{f': {line(words, 200)}' if (words := session.view_words) else ''}")
             return 0
         table = neighbours.named(options.name)
         if table.kind not in SHAPES and (options.namespace is not None or options.key is not None):

@@ -44,6 +44,8 @@ def run(options: Namespace, out: Out) -> int:
             out.pieces(chain((head[:-1], ',"rows":['), _with_commas(rows), ('],"problems":',), problems, "}"))
             return 0
         _text(tree, pages, keys, start, stop, out)
+        if words := session.view_words:
+            out.say(out.paint(f"shown: {line(words, 200)}", "dim"))
         _others(tree, ns, out)
         _say(out, [*session.problems(), *tree.problems])
     return 0

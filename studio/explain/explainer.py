@@ -44,7 +44,7 @@ from studio.model import (
     Verdict,
     WriteRow,
 )
-from studio.stores.base import Store
+from studio.stores.base import Capability, Store
 
 _GRAPHS_ASKED = 8
 _COUNTS_KEPT = 8
@@ -113,13 +113,17 @@ class Explainer:
         rows = self.reader.rows([address] if parent is None else [address, parent])
         mine = group(rows[address])
         tasks, others, known = self.planner.tasks(blob, mine, rows[parent] if parent is not None else ())
-        if any(task.status != "pending" and not task.subgraph_ns for task in tasks):
+        if Capability.WRITES not in self.store.capabilities and blob.raw.header.origin == "base":
+            tasks, told = unwritten(tasks), known and not tasks  # a store without writes cannot say whether a task has run
+        else:
+            told = known
+        if any(task.status not in ("pending", "unknown") and not task.subgraph_ns for task in tasks):
             tasks = self._unstored(address, tasks, mine)
         values, internal = blob.state_values(self.threads.learned(address).nodes if blob.old else frozenset())
         values, rebuilt, lost = self.values.completed(blob, values, mine)
         names = tuple(task.name for task in tasks if parse_path(task.path).kind != "handler")
         loose = loose_questions(others, address)
-        status = live_status(tasks, known)
+        status = live_status(tasks, told)
         problems = [
             *blob.problems,
             *shared_ids(tasks, address),
@@ -290,6 +294,11 @@ class Explainer:
         if any(blob is not None and blob.old for blob in ends):
             return started_graphs(self.states(self.store.scan(thread_id)))
         return seen_graphs(self.store, thread_id, headers, lambda rows: self.node_runs(thread_id, headers, rows))
+
+
+def unwritten(tasks: Sequence[Task]) -> list[Task]:
+    """Tasks of a store that holds no writes: nothing says how far one came that has left no trace."""
+    return [replace(task, status="unknown") if task.status == "pending" else task for task in tasks]
 
 
 def shared_ids(tasks: Sequence[Task], address: Address) -> list[Problem]:

@@ -14,14 +14,13 @@ MAX_ENTRIES = 5000
 
 
 def open_store(location: str, view: View = PLAIN) -> Store:
-    """Open whatever lies at `location`: a database, or a folder that holds exactly one. Nothing is created.
+    """Open whatever lies at `location`: a database, one checkpoint exported by hand, or a folder that holds exactly one of them.
 
-    `view` says which part of a database is shown.
+    Nothing is created. `view` says which part of a database is shown.
 
     Raises OpenError in words for everything else; for a folder with several databases they are its `candidates`.
     """
     from studio.stores.private_copy import tidy
-    from studio.stores.sqlite import SqliteStore
 
     tidy()
     scheme = re.match(r"([A-Za-z][A-Za-z0-9+.-]*)://", location)
@@ -29,17 +28,28 @@ def open_store(location: str, view: View = PLAIN) -> Store:
         raise OpenError(f"Locations that begin with {scheme[1]}:// cannot be opened.", "Name a SQLite file.", "unknown-scheme")
     if os.path.isdir(location):
         return _open_only_one(os.path.abspath(location), view)
-    return SqliteStore(location, tables=view.tables, ignore_wal=view.without_wal)
+    return _open_file(location, view)
+
+
+def _open_file(path: str, view: View) -> Store:
+    from studio.stores.sqlite import SqliteStore
+
+    try:
+        return SqliteStore(path, tables=view.tables, ignore_wal=view.without_wal)
+    except OpenError as error:
+        if error.slug != "not-a-database":
+            raise
+        from studio.stores.lone import open_lone
+
+        return open_lone(path, view, error)
 
 
 def _open_only_one(folder: str, view: View) -> Store:
-    from studio.stores.sqlite import SqliteStore
-
     stores: list[Store] = []
     refusals: list[OpenError] = []
-    for path in databases_in(folder):
+    for path in openable_in(folder):
         try:
-            stores.append(SqliteStore(path, tables=view.tables, ignore_wal=view.without_wal))
+            stores.append(_open_file(path, view))
         except OpenError as error:
             refusals.append(error)
     if len(stores) == 1:
@@ -59,9 +69,12 @@ def _open_only_one(folder: str, view: View) -> Store:
     raise OpenError(f"There is no database in the folder {folder}.", "Name a SQLite file.", "empty-folder")
 
 
-def databases_in(folder: str) -> list[str]:
-    """Paths of the SQLite files directly in a folder, by name. Raises OpenError when it cannot be read."""
-    from studio.stores.sniff import is_database, why
+def openable_in(folder: str) -> list[str]:
+    """Paths of the files directly in a folder that begin like a SQLite database or like one checkpoint exported by hand, by name.
+
+    Raises OpenError when the folder cannot be read.
+    """
+    from studio.stores.sniff import is_database, looks_like_checkpoint, why
 
     found = []
     try:
@@ -69,7 +82,7 @@ def databases_in(folder: str) -> list[str]:
             for number, entry in enumerate(entries):
                 if number >= MAX_ENTRIES:
                     break
-                if is_database(entry.path):
+                if is_database(entry.path) or looks_like_checkpoint(entry.path):
                     found.append(entry.path)
     except OSError as error:
         raise OpenError(f"The folder {folder} cannot be read: {why(error)}.", slug="unreadable") from error

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import stat
 from dataclasses import dataclass
 from typing import BinaryIO
@@ -11,6 +12,14 @@ from studio.errors import OpenError
 
 MAGIC = b"SQLite format 3\x00"
 JOURNAL_MAGIC = b"\xd9\xd5\x05\xf9\x20\xa1\x63\xd7"
+
+HEAD = 4096
+"""Bytes from which it is told what a file looks like."""
+_CHECKPOINT = re.compile(  # its first key, in msgpack and in JSON
+    rb"(?:[\x80-\x8f]|\xde..|\xdf....)(?:[\xa0-\xbf]|\xd9.)(?:v|ts|id|channel_values)"
+    rb'|(?:\xef\xbb\xbf)?\s*\{\s*"(?:v|ts|id|channel_values)"\s*:',
+    re.DOTALL,
+)
 
 SIDES = ("-wal", "-shm", "-journal")
 
@@ -75,7 +84,7 @@ def read_header(path: str, shown: str = "") -> Header:
         raise OpenError(f"{shown} is not a regular file (a pipe, a device or a socket).", "Name a database file.", "not-a-file")
     try:
         with open(path, "rb") as file:
-            head = file.read(4096)
+            head = file.read(HEAD)
             size = os.fstat(file.fileno()).st_size
             if head and not head.strip(b"\0"):
                 blank = _all_zero(file)
@@ -129,6 +138,21 @@ def is_database(path: str) -> bool:
             return file.read(len(MAGIC)) == MAGIC
     except OSError:
         return False
+
+
+def looks_like_checkpoint(path: str) -> bool:
+    """Whether a regular file at `path` begins as the bytes of one checkpoint do; never raises. Only opening it tells for sure."""
+    try:
+        if not stat.S_ISREG(os.stat(path).st_mode):
+            return False
+        with open(path, "rb") as file:
+            return begins_like_checkpoint(file.read(HEAD))
+    except OSError:
+        return False
+
+
+def begins_like_checkpoint(head: bytes) -> bool:
+    return _CHECKPOINT.match(head) is not None and b"channel_values" in head
 
 
 def guess(head: bytes) -> str:

@@ -42,7 +42,14 @@ def options_of(store: Store) -> list[str]:
 
 
 def words_of(store: Store) -> str:
-    """The same for a header."""
+    """The same for a header; what else a kind of store says of itself comes first."""
     view = view_of(store)
     named = view.tables is not None and view.tables.lower() != "checkpoints"
-    return " · ".join([*([f"table {view.tables}"] if named else []), *(["without its -wal"] if view.without_wal else [])])
+    own: str = getattr(store, "words", "")
+    return " · ".join(
+        [
+            *([own] if own else []),
+            *([f"table {view.tables}"] if named else []),
+            *(["without its -wal"] if view.without_wal else []),
+        ]
+    )

@@ -195,6 +195,8 @@ class StoreContract:
                     assert rows == sorted(rows, key=applied)
 
     def test_a_scan_holds_a_part_of_the_rows(self, sample: Sample) -> None:
+        if len(sample.rows.checkpoints) == 1:
+            pytest.skip("this store holds one row")
         rows = [checkpoint("full", f"{number:05}", size=FILL_BYTES) for number in range(FILL_ROWS)]
         sample.add(*rows)
         store = sample.open()
