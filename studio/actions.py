@@ -1,8 +1,8 @@
 """The table of actions: one source for key bindings, palettes, the help screens and the documentation.
 
 Front ends look actions up by `id`; a key is written as Textual and `data-key` spell it. `needs` says what must hold before an
-action is offered: `checkpoint` (a row under the cursor), `value` (a path is selected), `fork` (the store has a fork recipe),
-`run` (a run is going), `branches` (the thread has more than one leaf).
+action is offered: `checkpoint` (a row under the cursor), `value` (a path is selected), `run` (a run is going), `branches` (the
+thread has more than one leaf).
 """
 
 from __future__ import annotations
@@ -73,17 +73,17 @@ ACTIONS: tuple[Action, ...] = (
         ("checkpoint",),
         "View",
     ),
-    Action("fork", "Fork", "Change values and fork from this checkpoint.", ("f",), ("checkpoint", "fork"), "Change", footer=True),
+    Action("fork", "Fork", "Change values and fork from this checkpoint.", ("f",), ("checkpoint",), "Change", footer=True),
     Action(
         "copy_fork",
         "Same point again",
         "Fork without a change, to run the same point again.",
         ("c",),
-        ("checkpoint", "fork"),
+        ("checkpoint",),
         "Change",
     ),
-    Action("run", "Run", "Run your graph again from this checkpoint.", ("r",), ("checkpoint", "fork"), "Change", footer=True),
-    Action("answer", "Answer", "Answer the question this checkpoint waits for.", ("a",), ("checkpoint", "fork"), "Change"),
+    Action("run", "Run", "Run your graph again from this checkpoint.", ("r",), ("checkpoint",), "Change", footer=True),
+    Action("answer", "Answer", "Answer the question this checkpoint waits for.", ("a",), ("checkpoint",), "Change"),
     Action("cancel", "Cancel run", "Stop the run that is going.", ("x",), ("run",), "Change"),
     Action("copy_value", "Copy value", "Copy the selected value.", ("y",), ("checkpoint",), "Copy"),
     Action("copy_id", "Copy id", "Copy this checkpoint's id.", ("i",), ("checkpoint",), "Copy"),

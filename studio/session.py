@@ -422,6 +422,15 @@ class Session:
         self.refresh()
         return result
 
+    def fork_refusal(self, address: Address | None = None) -> PatchError | None:
+        """Why nothing can be forked or run here at all: nothing of this file, or not the checkpoint. RefError: not there."""
+        from studio.forks import refusal
+
+        found = refusal.of_store(self.store)
+        if found is None and address is not None and self.state(address).format is None:
+            found = refusal.of_row(self.raw(address))
+        return found
+
     def as_node_candidates(self, address: Address) -> tuple[str, ...]:
         return self.forker.as_node_candidates(address)
 
@@ -456,7 +465,7 @@ class Session:
 
     def _refusal(self, request: ForkRequest | RunRequest) -> PatchError | None:
         """Why nothing can be forked or run from this kind of store, or not into the opened file itself as it is shown here."""
-        refused: PatchError | None = getattr(self.store, "no_forks", None)
+        refused = self.fork_refusal()
         if refused is not None:
             return refused
         if not request.in_place or self.scratch.is_store:

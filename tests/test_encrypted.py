@@ -244,3 +244,11 @@ def test_an_encrypted_state_is_not_called_empty(studio: Studio, hidden: Path) ->
     assert "  nothing" not in studio("show", hidden, "head", "--thread", "closed").out.split("state\n", 1)[1]
     with client_of(hidden) as client:
         assert "holds no state channels" not in client.get("/f/hidden.sqlite?thread=closed&tab=state").text
+
+
+def test_the_fork_panel_of_an_encrypted_row_says_why_instead_of_offering_a_run(hidden: Path) -> None:
+    with client_of(hidden) as client:
+        closed, clear = (client.get(f"/f/hidden.sqlite?thread={name}").text for name in ("closed", "clear"))
+    assert "cannot be forked without its key" in closed and "--aes-key-env NAME" in closed
+    assert 'id="promise"' not in closed and "Fork only" not in closed and "Copy only" not in closed
+    assert 'id="promise"' in clear and 'id="fork-refused"' not in clear

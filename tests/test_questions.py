@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import Any, TypedDict
 
@@ -11,6 +12,8 @@ from langchain_core.messages import AIMessage
 from langgraph.graph import START, StateGraph
 from langgraph.types import interrupt
 
+from studio import tagged
+from studio.render import questions, secrets
 from tests.factories import config, saver_at
 from tests.tui.driving import driven, opened
 from tests.web.conftest import client_of
@@ -58,3 +61,14 @@ async def test_an_interrupt_is_titled_by_a_sentence_in_both_uis(tmp_path: Path, 
             await drive.loaded()
             shown = "\n".join(drive.lines("#changes"))
             assert words in shown and "sk-ant" not in shown
+
+
+@pytest.mark.parametrize(("value", "words", "said"), ASKED)
+def test_the_end_of_a_run_titles_a_question_as_its_checkpoint_does(tmp_path: Path, value: Any, words: str, said: bool) -> None:
+    with opened(paused(tmp_path / "asks.sqlite", value), tmp_path / "s.sqlite") as session:
+        state = session.state(session.resolve("head"))
+    stored = state.tasks[0].interrupts[0].value
+    event = json.loads(tagged.dumps(tagged.to_tagged(stored, mask=secrets.reason)))
+    again = questions.asked(questions.handed_over(event))
+    assert words in again.words
+    assert (again.said, "sk-ant" in again.words) == (said, False)

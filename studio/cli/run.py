@@ -12,7 +12,7 @@ from studio.cli.documents import Documents
 from studio.cli.out import Out, line_by_line
 from studio.errors import RunError, UsageError
 from studio.model import RunEvent, RunPlan, RunRequest
-from studio.render import labels, secrets
+from studio.render import labels, questions, secrets
 from studio.render.gate import line
 from studio.render.masking import MASKED
 from studio.session import Session
@@ -180,7 +180,8 @@ def _end_text(data: dict[str, Any], out: Out, asked: bool) -> str:
         lines[0] += out.paint(f"  head {line(str(head.get('checkpoint_id')))}", "dim")
     for one in data.get("interrupts") or ():
         if isinstance(one, dict):
-            lines.append(out.paint(f"  asks {out.brief(one.get('value'), 300)}  id {line(str(one.get('id')))}", "yellow"))
+            words = questions.asked(questions.handed_over(one.get("value")), 300).quoted
+            lines.append(out.paint(f"  asks {words}  id {line(str(one.get('id')))}", "yellow"))
     error = data.get("error")
     if isinstance(error, dict):
         lines.append(

@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from studio import tagged
 from studio.codec.paths import children
-from studio.model import Value
+from studio.errors import PatchError
+from studio.model import Tagged_JSON, Value
 from studio.render import gate, masking, preview
 
 OWN_WORDS = ("question", "message", "prompt", "text", "description", "title", "query", "instruction")
@@ -47,6 +49,23 @@ def asked(value: Value, limit: int = 300) -> Asked:
         more = f" and {len(value) - MOST_FACTS:,} more" if len(value) > MOST_FACTS else ""
         return Asked(gate.line(f"What do you say to {', '.join(facts)}{more}?", limit), False)
     return Asked(gate.line(f"What do you say to {preview.summary(value, max(40, limit - 30))}?", limit), False)
+
+
+def handed_over(document: Tagged_JSON) -> Value:
+    """A question as the event of a run hands it over (tagged JSON), as the value that it stands for; what is masked stays so."""
+    try:
+        return tagged.from_tagged(_unmasked(document, 4 * DEEPEST))
+    except PatchError:
+        return document
+
+
+def _unmasked(document: Tagged_JSON, depth: int) -> Tagged_JSON:
+    """With dots in the place of what is masked, which stands for nothing here."""
+    if isinstance(document, dict):
+        if "$masked" in document:
+            return preview.MASK
+        return {key: _unmasked(one, depth - 1) for key, one in document.items()} if depth else document
+    return [_unmasked(one, depth - 1) for one in document] if depth and isinstance(document, list) else document
 
 
 def _said(value: Value, depth: int) -> str | None:

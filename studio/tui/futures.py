@@ -21,10 +21,14 @@ class Futures(Place):
 
     def on_path_chosen(self, event: PathChosen) -> None:
         event.stop()
-        if not moves.can_fork(self.session):
-            self.app.tell("This kind of file cannot be forked.")
-            return
         self._fork(event.path)
+
+    def _refused(self) -> bool:
+        """Whether nothing of this file can be forked or run; then the reason is told."""
+        refused = self.session.fork_refusal()
+        if refused is not None:
+            self.app.complain(refused, "Not forked")
+        return refused is not None
 
     def do_fork(self) -> None:
         self._fork(None)
@@ -32,6 +36,8 @@ class Futures(Place):
     def _fork(self, path: str | None) -> None:
         from studio.tui.screens.fork import ForkScreen
 
+        if self._refused():
+            return
         if self.point is None or self.here is None or self.point.address != self.here.checkpoint.address:
             self.app.tell("Still reading this checkpoint …")
             return
@@ -97,6 +103,8 @@ class Futures(Place):
     ) -> None:
         from studio.tui.screens.run import RunScreen
 
+        if self._refused():
+            return
         screen = RunScreen(self.session, address, origin=origin, start=start, questions=questions, forked=forked)
         self.app.push_screen(screen, self._ran)
 

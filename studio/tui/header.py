@@ -13,10 +13,10 @@ class HeaderLine(Static):
 
     DEFAULT_CSS = "HeaderLine { height: 1; background: $panel; }"
 
-    def __init__(self, file: str, *, temporary: bool = False, id: str | None = None) -> None:
+    def __init__(self, file: str, *, forks: str = "forks go to scratch", id: str | None = None) -> None:
         super().__init__("", markup=False, id=id)
         self._file = gate.line(file, 60)
-        self._temporary = temporary
+        self._forks = forks
         self._thread = ""
         self._run = ""
 
@@ -37,7 +37,7 @@ class HeaderLine(Static):
         where = Content.assemble((" ◆ ", "bold $primary"), (self._file, "$quiet"))
         if self._thread:
             where = where + Content.assemble((" › ", "$faint"), (self._thread, "bold"))
-        safe = "read-only" if narrow else "read-only · forks go to " + ("a temporary scratch" if self._temporary else "scratch")
+        safe = "read-only" if narrow else f"read-only · {self._forks}"
         state = Content("")
         if self._run:
             state = Content.styled(f"{self._run}   ", "bold $wait")

@@ -82,7 +82,8 @@ class MainScreen(Copying, Moving, Futures, Opening):
         name = os.path.basename(self.session.location) or self.session.location
         words = getattr(self.session, "view_words", "")
         part = f" · {words}" if words else ""
-        yield HeaderLine(name + part, temporary=temporary, id="header")
+        forks = "nothing can be forked" if self.session.fork_refusal() else "forks go to a temporary scratch" if temporary else ""
+        yield HeaderLine(name + part, forks=forks or "forks go to scratch", id="header")
         with Horizontal(id="body"):
             yield Timeline(id="timeline")
             with Vertical(id="right"):
@@ -319,8 +320,6 @@ class MainScreen(Copying, Moving, Futures, Opening):
         """Whether an action of the table makes sense now."""
         needs = BY_ID[action_id].needs
         if "checkpoint" in needs and self.here is None:
-            return False
-        if "fork" in needs and not moves.can_fork(self.session):
             return False
         if "run" in needs and not any(run.status == "running" for run in self.session.runs()):
             return False

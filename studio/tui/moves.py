@@ -10,10 +10,8 @@ from studio.errors import PatchError, StudioError
 from studio.history.walk import upward
 from studio.model import Address, State, Value
 from studio.render import gate, preview
-from studio.stores.base import Capability
 
 if TYPE_CHECKING:
-    from studio.session import Session
     from studio.tree import CheckpointTree
 
 WRITTEN = "Written to the scratch file and read back."
@@ -46,10 +44,6 @@ class Question:
     id: str | None
     value: Value
     node: str | None = None
-
-
-def can_fork(session: Session) -> bool:
-    return Capability.RAW_FORK in session.store.capabilities
 
 
 def has_branches(tree: CheckpointTree | None) -> bool:

@@ -176,7 +176,6 @@ def _end(data: Mapping[str, Any], error_told: bool) -> list[Line]:
         lines.append(Line(draw.block(secrets.mask_text(str(text)), "$error", 4_000), 1))
     for one in data.get("interrupts") or ():
         if isinstance(one, dict):
-            lines.append(
-                Line(draw.own("■ ", "$wait") + draw.text(questions.asked(one.get("value"), 400).words, "bold", 400), 1, hanging=2)
-            )
+            words = questions.asked(questions.handed_over(one.get("value")), 400).words
+            lines.append(Line(draw.own("■ ", "$wait") + draw.text(words, "bold", 400), 1, hanging=2))
     return lines

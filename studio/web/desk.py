@@ -302,6 +302,7 @@ class Desk:
     ) -> forks.ForkBox:
         """The fork form. The nodes to choose from cost a look at the whole thread: only with `ways`, or when one was chosen."""
         given = form if form is not None else self._first_input()
+        refused = self.session.fork_refusal(self.address)
         known = ways or given.is_special
         add = self.place.path or self.selected_path or ""
         if any(edit.path == add for edit in given.edits) or not self.value_at(add)[1]:
@@ -334,6 +335,8 @@ class Desk:
             answer_action=self.place.url("answer"),
             large=large,
             cancel_href=self.place.url(),
+            refused=gate.line(refused.message, 400) if refused is not None else "",
+            refused_hint=gate.line(refused.hint, 300) if refused is not None else "",
         )
 
     def _first_input(self) -> ForkInput:
@@ -402,6 +405,8 @@ class ForkInput:
 
 def badge_of(session: Session) -> tuple[str, str]:
     """The promise in the header, and where forks go."""
+    if refused := session.fork_refusal():
+        return "read-only · nothing can be forked", gate.line(refused.message, 300)
     if session.scratch_is_temporary:
         return (
             "read-only · forks are temporary",

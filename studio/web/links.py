@@ -108,7 +108,9 @@ def numbers_of(query: Mapping[str, str], name: str) -> list[int]:
 
 def _number(name: str, text: str) -> int:
     if not (text.isascii() and text.isdigit() and len(text) <= MOST_DIGITS):
-        raise UsageError(f"{name} must be a whole number of at most {MOST_DIGITS} digits", "open the thread from the start page")
+        raise UsageError(
+            f"the number {name} must be a whole number of at most {MOST_DIGITS} digits", "open the thread from the start page"
+        )
     return int(text)
 
 

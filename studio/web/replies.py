@@ -64,9 +64,14 @@ def go(request: Request, url: str) -> Response:
 
 
 def notice_of(error: StudioError) -> Notice:
-    return Notice(
-        gate.line(error.message, 600), gate.line(error.hint, 400), tuple(gate.line(name, 120) for name in error.candidates[:12])
-    )
+    candidates = tuple(gate.line(name, 120) for name in error.candidates[:12])
+    return Notice(_sentence(gate.line(error.message, 600)), _sentence(gate.line(error.hint, 400)), candidates)
+
+
+def _sentence(text: str) -> str:
+    """The words of an error as the heading of a page. What is a name and no word (`studio tree`, a path, camelCase) stays."""
+    word = text.partition(" ")[0]
+    return text[:1].upper() + text[1:] if word.isalpha() and word.islower() and word != "studio" else text
 
 
 def status_of(error: StudioError) -> int:

@@ -12,6 +12,7 @@ from typing import Any
 import ormsgpack
 import pytest
 
+from studio.cli import main
 from studio.errors import OpenError, PatchError
 from studio.locations import files_of
 from studio.model import Address, ForkRequest, RunRequest
@@ -21,6 +22,8 @@ from studio.stores.lone import LIMIT, WORDS
 from studio.stores.view import View
 from tests.stores.kit import Sample, StoreContract
 from tests.stores.layouts import Rows, StoredCheckpoint
+from tests.tui.driving import driven, opened
+from tests.web.conftest import client_of
 
 IDENT = "1f0edd81-624d-6939-8003-a648109257f7"
 CHECKPOINT: dict[str, Any] = {
@@ -178,3 +181,39 @@ def test_a_folder_lists_such_files_beside_its_databases_and_no_other_files(tmp_p
         )
     connection.close()
     assert files_of(str(tmp_path)) == [str(tmp_path / "a.sqlite"), str(kept)]
+
+
+def test_the_command_line_says_what_is_missing_and_that_there_are_no_tables(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = str(lone(tmp_path))
+    for command in (["ls", path], ["tree", path], ["show", path, "head"], ["tables", path]):
+        assert main(command) == 0
+        assert WORDS in capsys.readouterr().out
+    assert main(["show", path, "0"]) == 0
+    assert "None" not in capsys.readouterr().out
+    assert main(["export", path]) == 0
+    assert json.loads(capsys.readouterr().out)["values"]["amount"] == 120
+    for command in (["fork", path, "0", "--set", "/amount=1"], ["run", path, "0", "--graph", "nowhere:graph"]):
+        assert main(command) == 1
+        assert "nothing can be forked or run" in capsys.readouterr().err
+
+
+def test_the_page_says_what_is_missing_and_offers_no_fork(tmp_path: Path) -> None:
+    with client_of(lone(tmp_path)) as client:
+        text = client.get("/f/refund-checkpoint.bin").text
+    assert "one checkpoint, exported by hand" in text and "nothing can be forked or run" in text
+    assert "read-only · nothing can be forked" in text
+    assert 'id="promise"' not in text and "forks go to scratch" not in text
+
+
+async def test_the_terminal_says_what_is_missing_and_why_it_does_not_fork(tmp_path: Path) -> None:
+    with opened(lone(tmp_path), tmp_path / "s.sqlite") as session:
+        async with driven(session, None, (160, 45)) as drive:
+            await drive.loaded()
+            assert "one checkpoint, exported by hand" in drive.text("#header")
+            assert "nothing can be forked" in drive.text("#header")
+            for key in ("f", "r"):
+                await drive.press(key)
+                assert drive.app.screen is drive.main
+            assert any("nothing can be forked or run" in one.message for one in drive.app._notifications)

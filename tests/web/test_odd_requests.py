@@ -8,6 +8,7 @@ from pathlib import Path
 from urllib.parse import quote
 
 import pytest
+from bs4 import BeautifulSoup
 from starlette.testclient import TestClient
 
 from tests.web.conftest import OURS, client_of
@@ -147,3 +148,9 @@ def test_what_is_no_number_is_refused_by_its_name(odd_page: TestClient, number: 
     for part, name in (("", "before"), ("/timeline", "visible"), ("/rows", "start"), ("/step", "step"), ("/children", "start")):
         answer = odd_page.get(f"{FILE}{part}?thread=refund-4711&path=/refund&{name}={number}")
         assert answer.status_code == 400 and f"{name} must be a whole number" in answer.text, (part, answer.text)
+
+
+def test_an_error_page_speaks_in_sentences(page: TestClient) -> None:
+    found = BeautifulSoup(page.get("/f/support_agent.sqlite?thread=refund-4711&at=nowhere").text, "html.parser")
+    heading = found.select_one("h1")
+    assert heading is not None and heading.text.startswith("No checkpoint 'nowhere' in thread")

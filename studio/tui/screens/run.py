@@ -274,7 +274,7 @@ class RunScreen(ModalScreen[Address | None]):
         """Show the questions that the run stopped at."""
         raw = end.get("interrupts")
         found = tuple(
-            Question(one.get("id") if isinstance(one.get("id"), str) else None, one.get("value"))
+            Question(one.get("id") if isinstance(one.get("id"), str) else None, questions.handed_over(one.get("value")))
             for one in (raw if isinstance(raw, list) else ())
             if isinstance(one, dict)
         )

@@ -144,6 +144,9 @@ class ForkBox:
     answer_action: str
     large: bool = False
     cancel_href: str = ""
+    refused: str = ""
+    """Why nothing can be forked or run from this checkpoint, however it is asked for: then there is no form."""
+    refused_hint: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,6 +9,7 @@ from typing import Any
 from studio.history.walk import last_of, leaves, upward
 from studio.model import Address, Change, Comparison, RunEvent
 from studio.render import gate, labels, masking, secrets
+from studio.render.questions import handed_over
 from studio.runs import Run
 from studio.session import Session
 from studio.tree import CheckpointTree
@@ -103,7 +104,7 @@ def _questions(end: Mapping[str, Any]) -> tuple[AnswerRow, ...]:
     out = []
     for index, item in enumerate(end.get("interrupts") or ()):
         if isinstance(item, Mapping):
-            out.append(answer_row(str(item.get("id") or index), str(item.get("task") or ""), item.get("value")))
+            out.append(answer_row(str(item.get("id") or index), str(item.get("task") or ""), handed_over(item.get("value"))))
     return tuple(out)
 
 
