@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import time
 from collections import OrderedDict, defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -23,6 +24,10 @@ TREES_KEPT = 8
 """Trees of the threads that were looked at last; a search goes through more, and they are built again when asked for."""
 COPIES_CHECKED = 200
 """Copies per thread whose origin is inferred from their blobs; a list never reads more."""
+COUNT_AT_ONCE = 0.02
+"""Seconds: where counting the rows of a thread takes less, that is done at each growth."""
+COUNT_SHARE = 40
+"""Where it takes longer, it is done again after so many times as long."""
 Caller = tuple[str, str, str]
 """(namespace, checkpoint id, task id)"""
 _MOVED = object()
@@ -36,10 +41,20 @@ class _Grown:
     writes_cursor: int = 0
     base_rows: int = 0
     census: object = None
-    """What the store said about the rows that are in the tree: it says something else when one of them was deleted."""
+    """What the store said about the rows up to `counted`: it says something else when one of them was deleted or replaced."""
+    counted: tuple[int, int] = (0, 0)
+    """The cursors, of headers and of writes, that the census goes up to."""
+    count_from: float = 0.0
+    """When rows are counted again: counting a long thread takes a while, and its file may grow many times a second."""
+    owes_count: bool = False
+    """It grew since without being counted."""
     last: dict[str, Checkpoint] = field(default_factory=dict)
     """The last checkpoint of each graph: it knows the most nodes."""
     has_callers: bool = False
+
+    @property
+    def is_due(self) -> bool:
+        return time.monotonic() >= self.count_from
 
     def start_again(self) -> None:
         self.headers_cursor = self.writes_cursor = self.base_rows = 0
@@ -83,6 +98,11 @@ class Forest:
         )
         return grown
 
+    @property
+    def owes_count(self) -> bool:
+        """Whether a tree grew without a look for deleted rows, and such a look is due."""
+        return any(grown.owes_count and grown.is_due for grown in self._grown.values())
+
     def refresh(self) -> None:
         """Extend every tree that is in use by what was stored since."""
         for thread_id, grown in self._grown.items():
@@ -90,7 +110,9 @@ class Forest:
 
     def _grow(self, thread_id: str, grown: _Grown) -> None:
         tree = grown.tree
-        anew = grown.census is not None and self._census(thread_id, grown) != grown.census
+        began, due = time.monotonic(), grown.is_due
+        anew = due and grown.census is not None and self._census(thread_id, grown) != grown.census
+        counting = time.monotonic() - began
         if anew:
             grown.start_again()
         fresh = self._read_headers(thread_id, grown)
@@ -103,9 +125,14 @@ class Forest:
         callers: Iterable[Caller] = [(row.checkpoint_ns, row.checkpoint_id, row.task_id) for _, row in writes]
         if not grown.has_callers and any(header.checkpoint_ns for header in fresh):
             callers, grown.has_callers = self._overlay.task_keys(thread_id), True
-        census = self._census(thread_id, grown)
-        # rows that were deleted between the two readings are noticed now, and the next look builds the tree anew
-        grown.census = census if census is None or census[0] == grown.base_rows else _MOVED
+        grown.owes_count = not due
+        if due:
+            began, grown.counted = time.monotonic(), (grown.headers_cursor, grown.writes_cursor)
+            census = self._census(thread_id, grown)
+            # rows that were deleted between the two readings are noticed now, and the next look builds the tree anew
+            grown.census = census if census is None or census[0] == grown.base_rows else _MOVED
+            counting += time.monotonic() - began
+            grown.count_from = began + counting * COUNT_SHARE if counting > COUNT_AT_ONCE else 0.0
         if any(header.origin == "scratch" or header.source == "fork" for header in fresh):
             self._read_origins()  # after the rows: a fork that was just stored brings its origin with it
         forked = anew or any(fork.thread_id == thread_id for fork in self._origins)
@@ -149,7 +176,7 @@ class Forest:
         return [header for _, header in headers]
 
     def _census(self, thread_id: str, grown: _Grown) -> tuple[int, object] | None:
-        return self._overlay.census(thread_id, grown.headers_cursor, grown.writes_cursor)
+        return self._overlay.census(thread_id, *grown.counted)
 
     def _origins_in(self, thread_id: str, headers: Mapping[Key, Checkpoint]) -> tuple[dict[Key, Key], set[Key]]:
         """(fork -> origin, forks whose origin is not what they were made from: gone, or stored anew with other contents)."""

@@ -373,7 +373,7 @@ class Session:
         with self._lock:
             self._open_scratch()
             token = self.overlay.token()
-            if token == self._token:
+            if token == self._token and not self.forest.owes_count:
                 return False
             first = self._token is None
             self.explainer.forget()

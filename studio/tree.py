@@ -14,6 +14,7 @@ from studio.history.facts import Facts, Key
 from studio.history.gaps import missing_steps
 from studio.history.growth import Growth, Node
 from studio.history.refs import resolve
+from studio.history.tally import Tally
 from studio.model import Address, Checkpoint, NodeRun, Problem, Row, Status
 from studio.times import seconds_between
 
@@ -31,6 +32,7 @@ class CheckpointTree(Growth):
     """Rows of one thread in display order. `extend` adds headers; everything else reads."""
 
     _found_problems: tuple[object, list[Problem]] | None = None
+    _tally = Tally()
 
     def __len__(self) -> int:
         return len(self._order)
@@ -52,18 +54,18 @@ class CheckpointTree(Growth):
     def branch_count(self) -> int:
         """Leaves of the root namespace."""
         with self.lock:
-            return sum(1 for key, node in self._nodes.items() if not key[0] and not node.children)
+            return self._tallied().leaves
 
     @property
     def namespaces(self) -> tuple[str, ...]:
         with self.lock:
-            return tuple(sorted({key[0] for key in self._nodes}))
+            return tuple(sorted(self._tallied().namespaces))
 
     @property
     def inner_count(self) -> int:
         """Checkpoints of subgraphs."""
         with self.lock:
-            return sum(1 for key in self._nodes if key[0])
+            return self._tallied().inner
 
     @property
     def problems(self) -> list[Problem]:
@@ -90,25 +92,20 @@ class CheckpointTree(Growth):
         if self._loops:
             numbers = ", ".join(f"#{self._nodes[key].number}" for key in sorted(self._loops, key=lambda k: self._nodes[k].index))
             out.append(Problem("parent-loop", self.thread_id, f"parent links form a loop: {numbers}"))
-        blank, skewed = [], []
-        for node in self._nodes.values():
-            header = node.checkpoint
-            if header.step is None and not header.source:
-                blank.append(f"#{node.number}")
-            if node.parent is not None and self._is_skewed(header.created_at, self._nodes[node.parent].checkpoint.created_at):
-                skewed.append(f"#{node.number}")
-        if blank:
-            out.append(Problem("no-metadata", self.thread_id, f"step and source cannot be read: {', '.join(blank[:8])}"))
-        if skewed:
-            out.append(Problem("clock-step", self.thread_id, f"older than its parent by its own time: {', '.join(skewed[:8])}"))
+        tally = self._tallied()
+        if tally.blank:
+            out.append(Problem("no-metadata", self.thread_id, f"step and source cannot be read: {', '.join(tally.blank[:8])}"))
+        if tally.skewed:
+            out.append(
+                Problem("clock-step", self.thread_id, f"older than its parent by its own time: {', '.join(tally.skewed[:8])}")
+            )
         return out
 
-    @staticmethod
-    def _is_skewed(after: str | None, before: str | None) -> bool:
-        if before is None or after is None or before <= after:  # equal offsets, the rule, compare as text
-            return False
-        gap = seconds_between(before, after)
-        return gap is not None and gap < 0
+    def _tallied(self) -> Tally:
+        if self._tally.turned != self._turned:
+            self._tally = Tally(self._turned)
+        self._tally.take_in(self._nodes)
+        return self._tally
 
     def header(self, address: Address) -> Checkpoint:
         return self._node(address).checkpoint

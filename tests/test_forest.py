@@ -11,11 +11,13 @@ from pathlib import Path
 
 import pytest
 
+from studio import forest
 from studio.errors import RefError
 from studio.forest import TREES_KEPT
 from studio.model import Address, ForkRequest, Patch
 from studio.session import Session
 from studio.stores import open_store
+from studio.tree import CheckpointTree
 from tests.factories import make_shop, saver_at
 
 SAMPLES = Path(__file__).parent.parent / "sample_threads"
@@ -250,3 +252,64 @@ def test_a_long_thread_reads_the_writes_of_the_rows_in_view_alone(shop: Path, mo
         assert set(asked) == {row.checkpoint.checkpoint_id for row in rows} and len(tree) > 4
         tree.rows(0, 2)
         assert len(asked) == 2
+
+
+class Clock:
+    """Time that passes a second with each look at it, and else when it is told to."""
+
+    def __init__(self) -> None:
+        self.now = 0.0
+
+    def monotonic(self) -> float:
+        self.now += 1
+        return self.now
+
+
+def test_a_thread_that_is_slow_to_count_is_counted_now_and_then_and_loses_deleted_rows_all_the_same(
+    shop: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    clock = Clock()
+    monkeypatch.setattr(forest, "time", clock)
+    with closing(Session.open(str(shop))) as session:
+        session.refresh()
+        first = next(iter(session.tree("done").rows())).checkpoint.checkpoint_id
+        run_sql(
+            shop,
+            f"DELETE FROM checkpoints WHERE checkpoint_id = '{first}'",
+            "INSERT INTO checkpoints SELECT thread_id, checkpoint_ns, '1ff00000-0000-6000-8000-000000000001', checkpoint_id,"
+            " type, checkpoint, metadata FROM checkpoints WHERE thread_id = 'done' ORDER BY rowid DESC LIMIT 1",
+        )
+        assert session.refresh()
+        assert "1ff00000-0000-6000-8000-000000000001" in numbers(session, "done")  # growth is shown at once
+        assert first in numbers(session, "done")
+        assert not session.refresh()
+        clock.now += 1000
+        assert session.refresh()
+        assert first not in numbers(session, "done")
+        clock.now += 1000
+        assert not session.refresh()
+
+
+def counts(tree: CheckpointTree) -> tuple[object, ...]:
+    """But for numbers, which rows keep from their first sight."""
+    return tree.branch_count, tree.inner_count, tree.namespaces, [(one.kind, one.message.count("#")) for one in tree.problems]
+
+
+def test_what_a_tree_counts_is_the_same_whether_it_grew_or_was_read_as_a_whole(shop: Path) -> None:
+    with closing(Session.open(str(shop))) as session:
+        session.refresh()
+        tree = session.tree("done")
+        assert tree.branch_count == 1
+        for parent in ("head", "head~1", "root"):
+            parent = tree.resolve(parent, "").checkpoint_id
+            run_sql(
+                shop,
+                f"INSERT INTO checkpoints SELECT thread_id, '', 'ff' || length('{parent}') || (SELECT count(*) FROM checkpoints),"
+                f" '{parent}', type, checkpoint, '' FROM checkpoints WHERE checkpoint_id = '{parent}'",
+            )
+            session.refresh()
+            with closing(Session.open(str(shop))) as other:
+                whole = other.tree("done")
+                assert counts(tree) == counts(whole)
+        assert tree.branch_count == 3
+        assert [problem.kind for problem in tree.problems] == ["no-metadata"]

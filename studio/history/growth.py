@@ -83,6 +83,8 @@ class Growth:
         """But for those in `_in_order`."""
         self._in_order: list[Key] = []
         """Rows whose number is their place in this list: nearly all of a long thread."""
+        self._turned = 0
+        """How often rows that were in the tree may have come to hang elsewhere."""
         self._held_numbers: dict[Key, tuple[str, int]] = {}
         """Number and count of inner rows that rows had before the tree was built anew."""
 
@@ -98,6 +100,7 @@ class Growth:
         self._loops, self._lanes, self._namespace_caller, self._by_number = set(), fresh._lanes, {}, {}
         self._in_order = []
         self._counters, self._held_numbers = counters, held
+        self._turned += 1
 
     def extend(self, headers: Iterable[Checkpoint]) -> int:
         """Take in headers (known ones are ignored); returns how many were new. Call after `facts` were updated."""
@@ -149,6 +152,7 @@ class Growth:
         return True
 
     def _take_in(self, fresh: Sequence[Node]) -> None:
+        self._turned += 1
         for node in fresh:
             self._link(node)
         relinked = any(node.key in self._waiting for node in fresh)

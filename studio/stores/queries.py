@@ -300,7 +300,7 @@ class Queries:
     # ---- writes whose checkpoint is not there
 
     def waiting(self, thread_id: str) -> list[tuple[Address, int]]:
-        """Checkpoints of a thread that only have writes, with their number."""
+        """Checkpoints of a thread that only have writes, with their number. Both tables are read by their keys alone."""
         table, writes = self._table, self._layout.writes
         if writes is None:
             return []
@@ -310,9 +310,25 @@ class Queries:
         stored = f"SELECT 1 FROM {table.name} c WHERE {there} {same_ns} AND c.{table.id} = d.id"
         distinct = f"SELECT DISTINCT {ns} AS ns, {writes.id} AS id FROM {writes.name} WHERE {where}"
         lost = self._connection.execute(f"SELECT ns, id FROM ({distinct}) d WHERE NOT EXISTS ({stored})", [*values, *bound])
-        found = []
-        for space, identity in lost.fetchall():
-            address = Address(thread_id, rows.text_of(space), rows.text_of(identity))
+        return self._numbered(Address(thread_id, rows.text_of(ns), rows.text_of(identity)) for ns, identity in lost.fetchall())
+
+    def waiting_of(self, addresses: Iterable[Address]) -> list[tuple[Address, int]]:
+        """The same of these checkpoints alone, whatever the thread's length."""
+        table = self._layout.checkpoints
+
+        def is_lost(address: Address) -> bool:
+            at, key = rows.at(table, address, self._layout.utf16)
+            return self._connection.execute(f"SELECT 1 FROM {table.name} {at} LIMIT 1", key).fetchone() is None
+
+        return [one for one in self._numbered(filter(is_lost, addresses)) if one[1]]
+
+    def _numbered(self, addresses: Iterable[Address]) -> list[tuple[Address, int]]:
+        """Checkpoints with the number of their writes."""
+        writes = self._layout.writes
+        found: list[tuple[Address, int]] = []
+        if writes is None:
+            return found
+        for address in addresses:
             at, key = rows.at(writes, address, self._layout.utf16)
             number = self._connection.execute(f"SELECT count(*) FROM {writes.name} {at}", key).fetchone()[0]
             found.append((address, number))

@@ -52,6 +52,8 @@ class SqliteStore:
         self._held = threading.local()
         self._damage = Damage(self.token)
         self._recent = Recent()
+        self._waiting: dict[str, set[Address]] = {}
+        """Thread -> checkpoints that had only writes when it was looked at last."""
         self._layout: Layout | None = None
         self._asked = tables
         self.view = View(tables, ignore_wal)
@@ -147,11 +149,18 @@ class SqliteStore:
         return self._look(lambda queries: queries.write_bytes(thread_id))
 
     def write_headers(self, thread_id: str, after: int = 0) -> Sequence[tuple[int, WriteRow]]:
-        def read(queries: Queries) -> list[tuple[int, WriteRow]]:
-            self._note_waiting_writes(queries, thread_id)
-            return queries.write_headers(thread_id, after)
+        waits: set[Address] | None = None
 
-        return self._look(read)
+        def read(queries: Queries) -> list[tuple[int, WriteRow]]:
+            nonlocal waits
+            found = queries.write_headers(thread_id, after)
+            waits = self._note_waiting_writes(queries, thread_id, [row for _, row in found] if after else None)
+            return found
+
+        found = self._look(read)
+        if waits is not None:
+            self._waiting[thread_id] = waits
+        return found
 
     def writes_end(self, thread_id: str) -> int:
         def read(queries: Queries) -> int:
@@ -279,9 +288,29 @@ class SqliteStore:
             message = f"{encrypted} of its {number} checkpoints are encrypted, the others are in clear."
             self._damage.report("mixed-encryption", where, message)
 
-    def _note_waiting_writes(self, queries: Queries, thread_id: str) -> None:
-        prefix = f"thread {thread_id}, "
-        self._note(lambda: self._damage.replace(waiting.KIND, prefix, waiting.in_one_thread(queries, thread_id)))
+    def _note_waiting_writes(
+        self, queries: Queries, thread_id: str, grown: Sequence[WriteRow] | None = None
+    ) -> set[Address] | None:
+        """The checkpoints of a thread that have only writes; None for a damaged table.
+
+        Of a thread that was gone through before and has `grown`, only its new writes and those that waited then are looked at:
+        whoever deletes a checkpoint makes the tree, and with it this, be read anew.
+        """
+        waits: set[Address] | None = None
+
+        def read() -> None:
+            nonlocal waits
+            before = self._waiting.get(thread_id)
+            if grown is None or before is None:
+                found = queries.waiting(thread_id)
+            else:
+                new = {Address(thread_id, row.checkpoint_ns, row.checkpoint_id) for row in grown}
+                found = queries.waiting_of(sorted({*before, *new}))
+            waits = {address for address, _ in found}
+            self._damage.replace(waiting.KIND, f"thread {thread_id}, ", waiting.in_words(queries, found))
+
+        self._note(read)
+        return waits
 
     def _note_leftover_writes(self, queries: Queries) -> None:
         self._note(lambda: self._damage.replace(waiting.LEFTOVER, "", waiting.without_thread(queries)))

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from studio.model import Problem
+from collections.abc import Iterable
+
+from studio.model import Address, Problem
 from studio.stores.queries import Queries
 
 KIND = "write-without-checkpoint"
@@ -11,16 +13,16 @@ NAMED = 20
 """Rows whose tasks and channels are named; the rest is counted."""
 
 
-def in_one_thread(queries: Queries, thread_id: str) -> list[Problem]:
-    """One problem for each checkpoint that is missing. Both tables are read by their keys alone."""
+def in_words(queries: Queries, waiting: Iterable[tuple[Address, int]]) -> list[Problem]:
+    """One problem for each checkpoint that is missing, with the number of its writes."""
     found = []
-    for address, number in queries.waiting(thread_id):
+    for address, number in waiting:
         under = queries.writes(address)[:NAMED]
         tasks = ", ".join(dict.fromkeys(row.task_id for row in under))
         channels = ", ".join(dict.fromkeys(row.channel for row in under))
         place = f" in {address.checkpoint_ns}" if address.checkpoint_ns else ""
         message = f"{number} writes wait for a checkpoint that is not stored (channels {channels}; tasks {tasks})."
-        found.append(Problem(KIND, f"thread {thread_id}, checkpoint {address.checkpoint_id}{place}", message))
+        found.append(Problem(KIND, f"thread {address.thread_id}, checkpoint {address.checkpoint_id}{place}", message))
     return found
 
 
