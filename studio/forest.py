@@ -26,6 +26,8 @@ COPIES_CHECKED = 200
 """Copies per thread whose origin is inferred from their blobs; a list never reads more."""
 COUNT_AT_ONCE = 0.02
 """Seconds: where counting the rows of a thread takes less, that is done at each growth."""
+COUNT_ALWAYS = 10_000
+"""Checkpoints of a thread up to which they are counted at each growth, however busy the machine is."""
 COUNT_SHARE = 40
 """Where it takes longer, it is done again after so many times as long."""
 Caller = tuple[str, str, str]
@@ -132,7 +134,8 @@ class Forest:
             # rows that were deleted between the two readings are noticed now, and the next look builds the tree anew
             grown.census = census if census is None or census[0] == grown.base_rows else _MOVED
             counting += time.monotonic() - began
-            grown.count_from = began + counting * COUNT_SHARE if counting > COUNT_AT_ONCE else 0.0
+            slow = counting > COUNT_AT_ONCE and grown.base_rows > COUNT_ALWAYS
+            grown.count_from = began + counting * COUNT_SHARE if slow else 0.0
         if any(header.origin == "scratch" or header.source == "fork" for header in fresh):
             self._read_origins()  # after the rows: a fork that was just stored brings its origin with it
         forked = anew or any(fork.thread_id == thread_id for fork in self._origins)

@@ -82,7 +82,7 @@ def test_long_values_are_equal_only_if_each_part_is(packed: Counter[str]) -> Non
     assert equal([same] * COUNT, [-same] * COUNT) and equal([{"a": 1, "b": 2}] * 99, [{"b": 2, "a": 1}] * 99)
 
 
-@pytest.mark.parametrize("odd", ["\udcff", "\ud800", Opaque("pickle", b"?")])
+@pytest.mark.parametrize("odd", [chr(0xDCFF), chr(0xD800), Opaque("pickle", b"?")])
 def test_what_is_odd_in_a_long_list_is_found_and_a_plain_one_is_not_walked(odd: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     seen: list[Any] = []
     look = oddities._odd
