@@ -51,6 +51,7 @@ if TYPE_CHECKING:
     from studio.forks.forker import Forker
     from studio.forks.scratch import Scratch
     from studio.neighbours import Neighbours
+    from studio.render.snippets import Source
     from studio.runs import Run, Runs
 
 STATES_KEPT, STATES_BYTES = 64, 64_000_000
@@ -301,6 +302,21 @@ class Session:
         from studio.neighbours import Neighbours
 
         return Neighbours(self.store)
+
+    def source(self) -> Source:
+        """The opened file for code that opens it. Raises PatchError where no saver could read it."""
+        from studio.render.snippets import Source
+
+        refused = self.fork_refusal()
+        if refused is not None:
+            raise refused
+        if not options_of(self.store):
+            return Source(self.location)
+        shown = next((one for one in self.neighbours().sets() if one.shown), None)
+        with_wal = not self.view.without_wal
+        if shown is None or shown.checkpoints.lower() == "checkpoints":
+            return Source(self.location, with_wal=with_wal)
+        return Source(self.location, shown.checkpoints, shown.writes, with_wal)
 
     def sizes(self, address: Address) -> Compared:
         """Stored bytes of each channel, beside those of the stored parent. Raises RefError: not there."""

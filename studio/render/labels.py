@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import json
 import re
 
-from studio.model import Address, Problem, State, TaskStatus
+from studio.model import Problem, State, TaskStatus
 from studio.render import gate
 from studio.times import parse
 
@@ -97,63 +96,6 @@ def plural(count: int, word: str, many: str | None = None) -> str:
     """`1 checkpoint`, `12 checkpoints`, `2 branches`."""
     form = word if count == 1 else many or (word + "es" if word.endswith(("ch", "sh", "s", "x")) else word + "s")
     return f"{count:,} {form}"
-
-
-def python_snippet(address: Address, path: str, fork_hint: bool = True) -> str:
-    """Python code that opens this checkpoint with the user's own graph."""
-    config = json.dumps(
-        {"thread_id": address.thread_id, "checkpoint_ns": address.checkpoint_ns, "checkpoint_id": address.checkpoint_id}, indent=4
-    ).replace("\n", "\n    ")
-    update = (
-        '\n# new_config = graph.update_state(config, {"channel": "value"}, as_node="node")\n# graph.invoke(None, new_config)'
-        if fork_hint
-        else ""
-    )
-    return f"""import sqlite3
-
-from langgraph.checkpoint.sqlite import SqliteSaver
-
-# `builder` is your StateGraph; SqliteSaver may change the file it opens, so use a copy.
-graph = builder.compile(checkpointer=SqliteSaver(sqlite3.connect({json.dumps(path)}, check_same_thread=False)))
-config = {{"configurable": {config}}}
-print(graph.get_state(config))
-{update.lstrip(chr(10))}
-"""
-
-
-def pytest_snippet(
-    address: Address, path: str, next_nodes: tuple[str | None, ...] | None, graph: str = "your_module:graph"
-) -> str:
-    """A pytest skeleton that replays this checkpoint on a private copy of the file."""
-    module, _, attribute = graph.partition(":")
-    nodes = ", ".join(name or "?" for name in next_nodes or ()) or "nothing"
-    return f'''"""Replays one stored checkpoint on a private copy; next to run there: {nodes}."""
-
-import shutil
-import sqlite3
-
-from langgraph.checkpoint.sqlite import SqliteSaver
-
-from {module.removesuffix(".py").replace("/", ".")} import {attribute or "graph"}
-
-SOURCE = {json.dumps(path)}
-CONFIG = {{
-    "configurable": {{
-        "thread_id": {json.dumps(address.thread_id)},
-        "checkpoint_ns": {json.dumps(address.checkpoint_ns)},
-        "checkpoint_id": {json.dumps(address.checkpoint_id)},
-    }}
-}}
-
-
-def test_replay_from_checkpoint(tmp_path):
-    copy = tmp_path / "checkpoints.sqlite"
-    shutil.copy(SOURCE, copy)
-    graph = {attribute or "graph"}
-    graph.checkpointer = SqliteSaver(sqlite3.connect(copy, check_same_thread=False))
-    result = graph.invoke(None, CONFIG)
-    assert result  # say here what must hold
-'''
 
 
 def problem_text(problem: Problem, here: str = "") -> str:

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from urllib.parse import urlencode
 
 from studio import tagged
 from studio.errors import StudioError
 from studio.model import Address
-from studio.render import labels, masking
+from studio.render import masking, snippets
 from studio.tui import draw
 from studio.tui.place import Place
+from studio.tui.point import Point
 
 MOST = 1_000_000
 """Characters that a terminal is asked to take."""
@@ -43,14 +44,20 @@ class Copying(Place):
             self._copy(self.point.address.checkpoint_id, f"The id of {draw.number(self.point.row)}")
 
     def do_copy_python(self) -> None:
-        if self.point is not None:
-            self._copy(labels.python_snippet(self.point.address, self.session.location), "Python code")
+        self._copy_code("Python code", lambda at, source: snippets.as_python(at.address, source))
 
     def do_copy_test(self) -> None:
-        if self.point is not None:
-            self._copy(
-                labels.pytest_snippet(self.point.address, self.session.location, self.point.state.next), "A pytest skeleton"
-            )
+        self._copy_code("A pytest skeleton", lambda at, source: snippets.as_test(at.address, source, at.state.next))
+
+    def _copy_code(self, what: str, made: Callable[[Point, snippets.Source], str]) -> None:
+        if self.point is None:
+            return
+        try:
+            source = self.session.source()
+        except StudioError as error:
+            self.app.complain(error, "Not copied")
+            return
+        self._copy(made(self.point, source), what)
 
     def do_copy_link(self) -> None:
         if self.point is not None:

@@ -366,14 +366,14 @@ class Desk:
 
     def copy_text(self, kind: str) -> str:
         """What a copy action puts on the clipboard; raises RefError for an unknown kind."""
-        from studio.render import labels
+        from studio.render import snippets
 
         if kind == "copy_id":
             return self.address.checkpoint_id
         if kind == "copy_python":
-            return labels.python_snippet(self.address, self.session.location)
+            return snippets.as_python(self.address, self.session.source())
         if kind == "copy_test":
-            return labels.pytest_snippet(self.address, self.session.location, self.state.next)
+            return snippets.as_test(self.address, self.session.source(), self.state.next)
         if kind == "copy_link":
             query = encode(self.place.pairs())
             chosen = "".join(f" {word if word.startswith('--') else _shell(word)}" for word in self.session.view_options)
