@@ -86,17 +86,25 @@ class Queries:
     def written_namespaces(self, thread_id: str) -> tuple[str, ...]:
         """The namespaces that rows of `writes` name, sorted; jumps from one to the next in the index."""
         table = self._layout.writes
-        if table is None or table.ns == "''" or self._damage.is_damaged(table):
+        if table is None or table.ns == "''":
             return ()
         where, values = rows.compared("thread_id", thread_id, self._layout.utf16)
-        found: list[str] = []
         query = f"SELECT min({table.ns}) FROM {table.name} WHERE {where}"
-        (last,) = self._connection.execute(query, values).fetchone()
-        while last is not None and len(found) < _MOST_NAMESPACES:
-            found.append(rows.text_of(last))
-            after, more = rows.compared(table.ns, last, self._layout.utf16, ">")
-            (last,) = self._connection.execute(f"{query} AND {after}", [*values, *more]).fetchone()
-        return tuple(found)
+
+        def by_query() -> tuple[str, ...]:
+            found: list[str] = []
+            (last,) = self._connection.execute(query, values).fetchone()
+            while last is not None and len(found) < _MOST_NAMESPACES:
+                found.append(rows.text_of(last))
+                after, more = rows.compared(table.ns, last, self._layout.utf16, ">")
+                (last,) = self._connection.execute(f"{query} AND {after}", [*values, *more]).fetchone()
+            return tuple(found)
+
+        def row_by_row() -> tuple[str, ...]:
+            known = self._damage.rows_of(self._connection, table).keys
+            return tuple(sorted({ns for thread, ns, _ in known.values() if thread == thread_id})[:_MOST_NAMESPACES])
+
+        return self._damage.either(table, by_query, row_by_row)
 
     def outline(self, thread_id: str) -> Outline | None:
         """None where ids do not tell which checkpoints are the first and the last, and where the table is damaged."""

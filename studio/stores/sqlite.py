@@ -121,11 +121,8 @@ class SqliteStore:
         return self._look(lambda queries: queries.namespaces(thread_id))
 
     def written_namespaces(self, thread_id: str) -> tuple[str, ...]:
-        """The namespaces that a thread's writes name, sorted; () where the table is damaged."""
-        try:
-            return self._look(lambda queries: queries.written_namespaces(thread_id))
-        except OpenError:  # what lies in other tables is shown all the same
-            return ()
+        """The namespaces that a thread's writes name, sorted."""
+        return self._look(lambda queries: queries.written_namespaces(thread_id))
 
     def outline(self, thread_id: str) -> Outline | None:
         """A thread without its metadata and blobs; None where ids do not tell which checkpoints are the first and the last."""

@@ -169,6 +169,13 @@ def test_damaged_writes_do_not_touch_the_checkpoints(many: Path) -> None:
     assert [problem.where for problem in store.problems()] == ["table writes"]
 
 
+def test_a_damaged_index_of_the_writes_still_tells_their_namespaces_in_the_middle_of_other_reads(many: Path) -> None:
+    overwrite(many, pages(many, "leaf:sqlite_autoindex_writes_1"))
+    store = SqliteStore(str(many))
+    found = store.together(lambda: [store.written_namespaces(f"t{number}") for number in range(THREADS)])
+    assert found == [("",)] * THREADS
+
+
 @pytest.mark.parametrize("share", [0.3, 0.5, 0.8, 0.97])
 def test_a_truncated_file_shows_what_is_there(many: Path, share: float) -> None:
     content = many.read_bytes()
