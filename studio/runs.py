@@ -17,8 +17,9 @@ from typing import TYPE_CHECKING, Any
 
 from studio import tagged
 from studio.errors import StudioError, UsageError
-from studio.model import Address, ForkPreview, ForkRequest, ForkResult, RunEvent, RunPlan, RunRequest
+from studio.model import Address
 from studio.render import secrets
+from studio.requests import ForkPreview, ForkRequest, ForkResult, RunEvent, RunPlan, RunRequest
 from studio.runner import Child, failure
 from studio.running import updates
 from studio.running.audited import Audited, begin_audit

@@ -7,38 +7,20 @@ A session is one opened location with its scratch file, drawn as one tree. It ow
 from __future__ import annotations
 
 import os
-import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import replace
 from itertools import islice
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING
 
 from studio import calling, comparing, growing, searching
+from studio.acting import Acting
 from studio.cache import LRU
 from studio.calling import Caller, SubgraphRun
-from studio.errors import OpenError, PatchError, RefError, StudioError, UsageError
+from studio.errors import OpenError, RefError, StudioError, UsageError
 from studio.explain import Explainer
 from studio.forest import Forest
 from studio.growing import Compared, Growth
 from studio.live import Watcher
-from studio.model import (
-    Address,
-    Comparison,
-    ForkPreview,
-    ForkRequest,
-    ForkResult,
-    GraphSpec,
-    Hit,
-    Problem,
-    RawCheckpoint,
-    RunEvent,
-    RunPlan,
-    RunRequest,
-    SeenGraph,
-    State,
-    Thread,
-    Verdict,
-)
+from studio.model import Address, Comparison, Hit, Problem, RawCheckpoint, SeenGraph, State, Thread, Verdict
 from studio.overlay import Overlay
 from studio.overview import threads as list_threads
 from studio.stores import open_store
@@ -48,20 +30,18 @@ from studio.stores.view import PLAIN, View, options_of, part_of, view_of, words_
 from studio.tree import CheckpointTree
 
 if TYPE_CHECKING:
-    from studio.forks.forker import Forker
     from studio.forks.scratch import Scratch
     from studio.neighbours import Neighbours
     from studio.render.snippets import Source
-    from studio.runs import Run, Runs
+    from studio.requests import GraphSpec
 
 STATES_KEPT, STATES_BYTES = 64, 64_000_000
 COMPARED_KEPT, COMPARED_BYTES = 64, 64_000_000
 FULL_ID = 32
 """Ids of checkpoints have at least so many characters; anything shorter may be a number, a word or a part of an id."""
-_R = TypeVar("_R", ForkRequest, RunRequest)
 
 
-class Session:
+class Session(Acting):
     """One opened location. Thread-safe; every call is short but for `run`, which returns at once."""
 
     def __init__(
@@ -73,26 +53,22 @@ class Session:
         graph: GraphSpec | None = None,
         aes_key: AesKey | None = None,
     ) -> None:
+        super().__init__(graph)
         self.store = store
         self.location = store.location
         self.kind = store.kind
         self.show_secrets = show_secrets
-        self.graph = graph or GraphSpec()
-        """What `--graph` and `--python` said when the location was opened; a request's own spec wins."""
         self.aes_key = aes_key
         """Opens encrypted rows for reading, and closes what forks and runs of them store."""
         self.overlay = Overlay(store, unsealer=Unsealer(aes_key, store.location) if aes_key is not None else None)
         self.explainer = Explainer(self.overlay)
         self.forest = Forest(self.overlay, self.explainer, self.state, self._read_origins)
         self._given_scratch = scratch
-        self._lock = threading.RLock()
         self._states: LRU[Address, State] = LRU(STATES_KEPT, STATES_BYTES)
         self._compared: LRU[tuple[Address, Address | None, bool], Comparison] = LRU(COMPARED_KEPT, COMPARED_BYTES)
         self._outside: LRU[Address, tuple[str, ...]] = LRU(4 * STATES_KEPT)
         self._token: object = None
         self._scratch: Scratch | None = None
-        self._forker: Forker | None = None
-        self._runs: Runs | None = None
         self._watcher = Watcher(self._look)
         self._failures = 0
         self._lost: Problem | None = None
@@ -119,7 +95,7 @@ class Session:
 
     def beside(self, view: View) -> Session:
         """Another view of the same file as a session of its own, with a scratch file of its own."""
-        return Session.open(self.location, show_secrets=self.show_secrets, graph=self.graph, aes_key=self.aes_key, view=view)
+        return Session.open(self.location, show_secrets=self.show_secrets, graph=self._graph, aes_key=self.aes_key, view=view)
 
     @property
     def view(self) -> View:
@@ -347,6 +323,9 @@ class Session:
         lost = [self._lost] if self._lost is not None else []
         return [*self.overlay.problems(), *lost, *self._unread.values()]
 
+    def _whole(self) -> Session:
+        return self
+
     # ------------------------------------------------------------------ live
 
     def subscribe(self, callback: Callable[[str], None]) -> Callable[[], None]:
@@ -407,91 +386,3 @@ class Session:
             callbacks = list(self._callbacks)
         for callback in callbacks:
             callback(name)
-
-    # ------------------------------------------------------------------ forking
-
-    @property
-    def forker(self) -> Forker:
-        with self._lock:
-            if self._forker is None:
-                from studio.forks.forker import Forker
-
-                self._forker = Forker(self.overlay, self.explainer, self.scratch)
-            return self._forker
-
-    def preview(self, request: ForkRequest) -> ForkPreview:
-        """What a fork would do, before anything is written."""
-        if refused := self._refusal(request):
-            return ForkPreview((), None, (), f"{refused.message} {refused.hint}")
-        if request.is_update:
-            return self.run_room.preview_update(self._with_graph(request))
-        return self.forker.preview(request)
-
-    def fork(self, request: ForkRequest) -> ForkResult:
-        """Write the fork, read it back, and say what came out. Raises PatchError or RunError with the reason of a refusal."""
-        if refused := self._refusal(request):
-            raise refused
-        if request.is_update:
-            result = self.run_room.update_state(self._with_graph(request))
-        else:
-            result = self.forker.fork(request)
-        self.refresh()
-        return result
-
-    def fork_refusal(self, address: Address | None = None) -> PatchError | None:
-        """Why nothing can be forked or run here at all: nothing of this file, or not the checkpoint. RefError: not there."""
-        from studio.forks import refusal
-
-        found = refusal.of_store(self.store)
-        if found is None and address is not None and self.state(address).format is None:
-            found = refusal.of_row(self.raw(address))
-        return found
-
-    def as_node_candidates(self, address: Address) -> tuple[str, ...]:
-        return self.forker.as_node_candidates(address)
-
-    def goto_candidates(self, address: Address) -> tuple[str, ...]:
-        return self.forker.goto_candidates(address)
-
-    # ------------------------------------------------------------------ running
-
-    @property
-    def run_room(self) -> Runs:
-        with self._lock:
-            if self._runs is None:
-                from studio.runs import Runs
-
-                self._runs = Runs(self)
-            return self._runs
-
-    def plan(self, request: RunRequest) -> RunPlan:
-        """What a run would do. Raises RunError or UsageError: no graph, several graphs, a graph that cannot be loaded."""
-        if refused := self._refusal(request):
-            raise refused
-        return self.run_room.plan(self._with_graph(request))
-
-    def run(self, request: RunRequest, on_event: Callable[[RunEvent], None] | None = None) -> Run:
-        """Start a run in the user's interpreter and return at once."""
-        if refused := self._refusal(request):
-            raise refused
-        return self.run_room.start(self._with_graph(request), on_event)
-
-    def runs(self) -> Sequence[Run]:
-        return self.run_room.runs() if self._runs is not None else ()
-
-    def _refusal(self, request: ForkRequest | RunRequest) -> PatchError | None:
-        """Why nothing can be forked or run from this kind of store, or not into the opened file itself as it is shown here."""
-        refused = self.fork_refusal()
-        if refused is not None:
-            return refused
-        if not request.in_place or self.scratch.is_store:
-            return None
-        from studio.forks import in_place
-
-        return in_place.refusal(self.store, by_langgraph=isinstance(request, RunRequest) or request.is_update)
-
-    def _with_graph(self, request: _R) -> _R:
-        """The request with what `--graph` and `--python` said where it names no graph itself."""
-        spec = request.graph
-        merged = GraphSpec(spec.graph or self.graph.graph, spec.python or self.graph.python, spec.cwd or self.graph.cwd)
-        return replace(request, graph=merged)

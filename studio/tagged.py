@@ -14,7 +14,7 @@ import json
 import math
 import re
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from studio.codec import jsontext
 from studio.codec.arrays import as_array
@@ -22,8 +22,11 @@ from studio.codec.inert import MISSING, MapValue, Missing, Opaque
 from studio.codec.paths import children, get, item_id, join_path, set_in, split_path, unset_in
 from studio.codec.untagged import from_tagged
 from studio.errors import PatchError, RefError
-from studio.model import Patch, Tagged_JSON, Value
+from studio.model import Tagged_JSON, Value
 from studio.value import Tagged
+
+if TYPE_CHECKING:
+    from studio.requests import Patch
 
 __all__ = [
     "apply_patch", "children", "dumps", "from_tagged", "get", "item_id", "join_path", "loads", "set_in", "split_path",

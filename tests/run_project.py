@@ -15,7 +15,7 @@ import ormsgpack
 from langgraph.graph import StateGraph
 from langgraph.types import Command
 
-from studio.model import GraphSpec
+from studio.requests import GraphSpec
 from tests.factories import config, saver_at
 
 GRAPHS = '''

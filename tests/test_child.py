@@ -19,7 +19,7 @@ from langgraph.checkpoint.serde._msgpack import SAFE_MSGPACK_TYPES
 from studio import runner
 from studio import value as codec
 from studio.errors import RunError
-from studio.model import GraphSpec
+from studio.requests import GraphSpec
 from studio.runner import Child
 from studio.running import typeuse
 from studio.running.graphs import find_graph

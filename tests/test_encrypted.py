@@ -14,7 +14,8 @@ from langgraph.checkpoint.serde.encrypted import EncryptedSerializer
 from langgraph.checkpoint.serde.jsonplus import JsonPlusSerializer
 from langgraph.checkpoint.sqlite import SqliteSaver
 
-from studio.model import Address, ForkRequest, Patch, RunRequest
+from studio.model import Address
+from studio.requests import ForkRequest, Patch, RunRequest
 from studio.session import Session
 from studio.stores.sealed import AesKey
 from tests.cli.conftest import Studio, studio  # noqa: F401 - a fixture

@@ -14,7 +14,8 @@ import pytest
 from studio import forest
 from studio.errors import RefError
 from studio.forest import TREES_KEPT
-from studio.model import Address, ForkRequest, Patch
+from studio.model import Address
+from studio.requests import ForkRequest, Patch
 from studio.session import Session
 from studio.stores import open_store
 from studio.tree import CheckpointTree

@@ -13,8 +13,9 @@ from langchain_core.messages import AIMessage, HumanMessage
 from langgraph.graph import START, StateGraph
 from langgraph.types import Send, interrupt
 
-from studio.model import Address, ForkRequest, Patch
+from studio.model import Address
 from studio.render import masking, secrets
+from studio.requests import ForkRequest, Patch
 from studio.session import Session
 from studio.tagged import children, get, join_path, split_path
 from studio.tui.lines import Line

@@ -16,7 +16,7 @@ import pytest
 
 from studio import runner
 from studio.errors import RunError, UsageError
-from studio.model import GraphSpec
+from studio.requests import GraphSpec
 from studio.runner import Child
 from studio.running.graphs import GraphFound, find_graph
 from tests.factories import saver_at

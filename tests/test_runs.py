@@ -15,8 +15,9 @@ import pytest
 
 from studio import notes
 from studio.errors import PatchError, RunError, StudioError, UsageError
-from studio.model import Address, ForkRequest, GraphSpec, Patch, RunEvent, RunRequest
+from studio.model import Address
 from studio.notes import Notes
+from studio.requests import ForkRequest, GraphSpec, Patch, RunEvent, RunRequest
 from studio.running.updates import encoded
 from studio.session import Session
 from tests.factories import saver_at

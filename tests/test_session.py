@@ -13,7 +13,8 @@ from langgraph.graph import END, START, StateGraph
 from langgraph.types import Command
 
 from studio.errors import OpenError, RefError, UsageError
-from studio.model import Address, ForkRequest, Patch
+from studio.model import Address
+from studio.requests import ForkRequest, Patch
 from studio.session import Session
 from studio.tagged import get
 from studio.tree import CheckpointTree

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 
 from studio.errors import PatchError, RefError
-from studio.model import Patch
+from studio.requests import Patch
 from studio.tagged import (
     apply_patch,
     children,

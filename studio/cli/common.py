@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from studio.cli.out import Out
 from studio.errors import PatchError, UsageError
-from studio.model import GraphSpec, Problem
+from studio.model import Problem
 from studio.render.gate import line
 
 if TYPE_CHECKING:
@@ -38,7 +38,11 @@ def open_session(path: str, options: Namespace, out: Out) -> Session:
     """A session on one file with what the call says about its graph and its scratch file."""
     from studio.session import Session
 
-    spec = GraphSpec(getattr(options, "graph", None), getattr(options, "python", None))
+    spec = None
+    if getattr(options, "graph", None) or getattr(options, "python", None):
+        from studio.requests import GraphSpec
+
+        spec = GraphSpec(options.graph, options.python)
     name = getattr(options, "aes_key_env", None)
     key = None
     if name is not None:

@@ -15,13 +15,11 @@ from studio.model import (
     Change,
     Checkpoint,
     Comparison,
-    ForkResult,
     Hit,
     Interrupt,
     Problem,
     RawCheckpoint,
     Row,
-    RunPlan,
     State,
     Task,
     Thread,
@@ -34,6 +32,7 @@ from studio.value import decode, decode_metadata
 
 if TYPE_CHECKING:
     from studio.neighbours import Item
+    from studio.requests import ForkResult, RunPlan
     from studio.session import Session
     from studio.stores.neighbours import Neighbour
     from studio.stores.table_sets import CountedSet

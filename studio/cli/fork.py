@@ -11,9 +11,10 @@ from studio.cli.common import config_arguments, confirmed, json_argument, opened
 from studio.cli.documents import Documents
 from studio.cli.out import Out
 from studio.errors import UsageError
-from studio.model import Address, ForkRequest, ForkResult, Patch, Tagged_JSON
+from studio.model import Address, Tagged_JSON
 from studio.render import secrets
 from studio.render.gate import line
+from studio.requests import ForkRequest, ForkResult, Patch
 from studio.session import Session
 
 _LARGEST_PATCH = 64 << 20

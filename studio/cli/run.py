@@ -11,10 +11,10 @@ from studio.cli.common import config_arguments, confirmed, json_argument, opened
 from studio.cli.documents import Documents
 from studio.cli.out import Out, line_by_line
 from studio.errors import RunError, UsageError
-from studio.model import RunEvent, RunPlan, RunRequest
 from studio.render import labels, questions, secrets
 from studio.render.gate import line
 from studio.render.masking import MASKED
+from studio.requests import RunEvent, RunPlan, RunRequest
 from studio.session import Session
 
 EXIT = {"done": 0, "paused": 4, "failed": 1, "cancelled": 130}

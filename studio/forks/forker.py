@@ -23,7 +23,8 @@ from studio.forks.rows import NewWrite
 from studio.forks.scratch import Scratch, record_origin
 from studio.forks.writing import check_writable, foresee_triggers, refuse_triggers, write_transaction
 from studio.history.namespaces import ns_node, ns_task_id
-from studio.model import Address, Checkpoint, ForkPreview, ForkRequest, ForkResult, RawCheckpoint, State, Task, Value, WriteRow
+from studio.model import Address, Checkpoint, RawCheckpoint, State, Task, Value, WriteRow
+from studio.requests import ForkPreview, ForkRequest, ForkResult
 from studio.stores import open_store
 from studio.stores.base import Store
 from studio.stores.view import view_of

@@ -7,7 +7,8 @@ from collections.abc import Mapping
 from studio import tagged, value
 from studio.errors import PatchError, RefError
 from studio.forks.copy import Draft
-from studio.model import Patch, Value
+from studio.model import Value
+from studio.requests import Patch
 
 _KINDS = (
     (bool, "true/false"),

@@ -7,7 +7,8 @@ from dataclasses import dataclass, field, replace
 from studio.forks import ids, needs, subgraph
 from studio.forks.copy import Draft
 from studio.forks.rows import NewRow, NewWrite
-from studio.model import Address, ForkRequest, RawCheckpoint, State, Task, Value, WriteRow
+from studio.model import Address, RawCheckpoint, State, Task, Value, WriteRow
+from studio.requests import ForkRequest
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,7 +9,8 @@ from studio.explain import channels
 from studio.forks import ids, patch, shape
 from studio.forks.copy import Draft
 from studio.forks.shape import Shape
-from studio.model import ForkRequest, State, Value, WriteRow
+from studio.model import State, Value, WriteRow
+from studio.requests import ForkRequest
 
 
 def collect(

@@ -6,7 +6,8 @@ from collections.abc import Collection
 from typing import TYPE_CHECKING
 
 from studio.forks.writing import check_triggers
-from studio.model import Address, ForkRequest, RunRequest
+from studio.model import Address
+from studio.requests import ForkRequest, RunRequest
 
 if TYPE_CHECKING:
     from studio.session import Session

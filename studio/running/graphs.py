@@ -17,8 +17,8 @@ from pathlib import Path
 from typing import Any
 
 from studio.errors import RunError, UsageError
-from studio.model import GraphSpec
 from studio.render.gate import line
+from studio.requests import GraphSpec
 
 CONFIG_NAME = "langgraph.json"
 

@@ -15,9 +15,10 @@ from typing import TYPE_CHECKING, Any
 from studio import runner
 from studio.errors import RunError, UsageError
 from studio.history.namespaces import ns_task_id
-from studio.model import Address, ForkRequest, RunPlan, RunRequest, State
+from studio.model import Address, State
 from studio.render.gate import line
 from studio.render.preview import summary
+from studio.requests import ForkRequest, RunPlan, RunRequest
 from studio.running.effects import past_tool_calls
 from studio.running.graphs import GraphFound, find_graph
 from studio.running.typeuse import SAFE, TypeCount

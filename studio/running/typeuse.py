@@ -13,7 +13,8 @@ from pathlib import Path
 from studio import value as codec
 from studio.codec.inert import MapValue
 from studio.codec.objects import Tagged
-from studio.model import RawCheckpoint, TypeUse, Value, WriteRow
+from studio.model import RawCheckpoint, Value, WriteRow
+from studio.requests import TypeUse
 
 _BUILDING = (0, 1, 2, 3, 4, 5, "lc1", "lc2")
 _BUILDING_METHODS = ("construct", "model_construct")

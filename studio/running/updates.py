@@ -21,8 +21,9 @@ from studio.diff import diff
 from studio.errors import PatchError, RunError
 from studio.explain import Explainer
 from studio.forks.writing import check_writable, foresee_triggers
-from studio.model import Address, ForkPreview, ForkRequest, ForkResult, State, Tagged_JSON
+from studio.model import Address, State, Tagged_JSON
 from studio.overlay import Overlay
+from studio.requests import ForkPreview, ForkRequest, ForkResult
 from studio.running.audited import begin_audit
 from studio.running.encrypted import key_environment
 from studio.running.graphs import GraphFound, find_graph

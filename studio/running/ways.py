@@ -16,9 +16,10 @@ from typing import TYPE_CHECKING, Any
 from studio.errors import RefError, UsageError
 from studio.forks.writing import check_writable
 from studio.history.walk import upward
-from studio.model import Address, ForkRequest, Interrupt, RunRequest, State, Task, WriteRow
+from studio.model import Address, Interrupt, State, Task, WriteRow
 from studio.render.gate import line
 from studio.render.preview import summary
+from studio.requests import ForkRequest, RunRequest
 
 if TYPE_CHECKING:
     from studio.session import Session

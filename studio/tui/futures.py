@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING
 from textual import work
 
 from studio.errors import StudioError
-from studio.model import Address, ForkRequest
+from studio.model import Address
+from studio.requests import ForkRequest
 from studio.tui import moves
 from studio.tui.messages import Failed, Forked, PathChosen
 from studio.tui.place import Place

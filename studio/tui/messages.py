@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING
 from textual.message import Message
 
 from studio.errors import StudioError
-from studio.model import Address, ForkPreview, ForkResult, Hit, RunEvent, RunPlan, Thread
+from studio.model import Address, Hit, Thread
+from studio.requests import ForkPreview, ForkResult, RunEvent, RunPlan
 
 if TYPE_CHECKING:
     from studio.runs import Run

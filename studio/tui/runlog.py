@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from studio.errors import StudioError
-from studio.model import RunEvent, RunPlan
 from studio.render import gate, questions, secrets
+from studio.requests import RunEvent, RunPlan
 from studio.tui import draw
 from studio.tui.lines import BLANK, Line
 from studio.tui.moves import WRITTEN, Made

@@ -10,8 +10,9 @@ from starlette.datastructures import FormData
 from starlette.exceptions import HTTPException
 
 from studio.errors import StudioError, UsageError
-from studio.model import Address, RunRequest
+from studio.model import Address
 from studio.render import gate
+from studio.requests import RunRequest
 from studio.runs import Run
 from studio.web.book import Book
 from studio.web.desk import Desk

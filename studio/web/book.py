@@ -9,7 +9,8 @@ from collections.abc import Iterator, Sequence
 from urllib.parse import quote, unquote
 
 from studio.errors import RefError
-from studio.model import Address, GraphSpec
+from studio.model import Address
+from studio.requests import GraphSpec
 from studio.runs import Run
 from studio.session import Session
 from studio.stores.view import View

@@ -10,8 +10,9 @@ from starlette.datastructures import FormData
 
 from studio import tagged
 from studio.errors import PatchError, StudioError, UsageError
-from studio.model import Address, ForkRequest, GraphSpec, Patch, RunRequest
+from studio.model import Address
 from studio.render import gate
+from studio.requests import ForkRequest, GraphSpec, Patch, RunRequest
 from studio.web.desk import Desk, ForkInput
 from studio.web.links import opened
 from studio.web.views import forks

@@ -12,7 +12,7 @@ from pathlib import PurePath
 from typing import TypeVar
 
 from studio.errors import StudioError
-from studio.model import ForkPreview, ForkRequest, GraphSpec, RunPlan, RunRequest
+from studio.requests import ForkPreview, ForkRequest, GraphSpec, RunPlan, RunRequest
 from studio.running.plans import stored_types
 from studio.web.desk import Desk
 from studio.web.forms import ForkForm, run_request

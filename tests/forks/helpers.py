@@ -12,8 +12,9 @@ from typing import Any
 from studio.explain import Explainer
 from studio.forks.forker import Forker
 from studio.forks.scratch import Scratch
-from studio.model import Address, ForkRequest, ForkResult, Patch
+from studio.model import Address
 from studio.overlay import Overlay
+from studio.requests import ForkRequest, ForkResult, Patch
 from studio.stores import open_store
 
 

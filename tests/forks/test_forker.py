@@ -10,7 +10,8 @@ from langgraph.types import Command
 
 from studio import value
 from studio.errors import PatchError, RefError
-from studio.model import Address, ForkRequest
+from studio.model import Address
+from studio.requests import ForkRequest
 from tests.factories import folder_snapshot, shop_builder
 from tests.forks import graphs
 from tests.forks.helpers import change, rows, studio_on

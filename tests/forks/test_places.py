@@ -22,8 +22,9 @@ from studio.errors import OpenError, PatchError, RefError
 from studio.forks import scratch as places
 from studio.forks import writing
 from studio.forks.scratch import Scratch
-from studio.model import Address, ForkRequest, WriteRow
+from studio.model import Address, WriteRow
 from studio.notes import Notes
+from studio.requests import ForkRequest
 from tests.factories import config, folder_snapshot, saver_at
 from tests.forks import graphs
 from tests.forks.helpers import change, rows, studio_on

@@ -15,7 +15,8 @@ import pytest
 from studio.cli import main
 from studio.errors import OpenError, PatchError
 from studio.locations import files_of
-from studio.model import Address, ForkRequest, RunRequest
+from studio.model import Address
+from studio.requests import ForkRequest, RunRequest
 from studio.session import Session
 from studio.stores import open_store
 from studio.stores.lone import LIMIT, WORDS

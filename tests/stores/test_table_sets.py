@@ -9,7 +9,8 @@ from pathlib import Path
 import pytest
 
 from studio.errors import OpenError, PatchError
-from studio.model import Address, ForkRequest, Patch, RunRequest
+from studio.model import Address
+from studio.requests import ForkRequest, Patch, RunRequest
 from studio.session import Session
 from studio.stores import open_store
 from studio.stores.sqlite import SqliteStore

@@ -11,7 +11,8 @@ from typing import Any
 from textual.pilot import Pilot
 from textual.widget import Widget
 
-from studio.model import Address, GraphSpec
+from studio.model import Address
+from studio.requests import GraphSpec
 from studio.session import Session
 from studio.tui.app import StudioApp
 from studio.tui.lines import LineView

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from studio.model import ForkRequest, Patch
+from studio.requests import ForkRequest, Patch
 from studio.tui.screens.compare import CompareScreen
 from tests.tui.driving import SAMPLES, driven, opened
 

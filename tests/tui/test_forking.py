@@ -16,7 +16,7 @@ import pytest
 from textual.widgets import Button, Checkbox, Input, Select, TextArea
 
 from studio import tagged
-from studio.model import ForkRequest, ForkResult
+from studio.requests import ForkRequest, ForkResult
 from studio.session import Session
 from studio.tui import point
 from studio.tui.messages import StoreChanged

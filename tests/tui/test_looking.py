@@ -12,7 +12,8 @@ from textual.command import CommandPalette
 from textual.widgets import Input
 
 from studio.actions import ACTIONS
-from studio.model import Address, ForkRequest
+from studio.model import Address
+from studio.requests import ForkRequest
 from studio.tui.lines import LineView
 from studio.tui.main import MainScreen
 from studio.tui.messages import StoreChanged

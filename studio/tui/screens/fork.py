@@ -16,8 +16,9 @@ from textual.worker import get_current_worker
 
 from studio import tagged
 from studio.errors import PatchError, StudioError
-from studio.model import ForkPreview, ForkRequest, Patch, Tagged_JSON, Value
+from studio.model import Tagged_JSON, Value
 from studio.render import gate
+from studio.requests import ForkPreview, ForkRequest, Patch
 from studio.tui import draw, moves
 from studio.tui.keys import KeyLine
 from studio.tui.lines import BLANK, Line, LineView

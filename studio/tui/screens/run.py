@@ -17,8 +17,9 @@ from textual.worker import get_current_worker
 
 from studio import tagged
 from studio.errors import PatchError, RunError, StudioError
-from studio.model import Address, GraphSpec, RunEvent, RunPlan, RunRequest
+from studio.model import Address
 from studio.render import gate, preview, questions
+from studio.requests import GraphSpec, RunEvent, RunPlan, RunRequest
 from studio.tui import draw, moves, runlog
 from studio.tui.keys import KeyLine
 from studio.tui.lines import Line, LineView

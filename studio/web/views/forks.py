@@ -10,8 +10,9 @@ from typing import Protocol
 
 from studio import tagged
 from studio.errors import StudioError
-from studio.model import ForkPreview, RunPlan, Value
+from studio.model import Value
 from studio.render import gate, masking, preview, questions, secrets
+from studio.requests import ForkPreview, RunPlan
 from studio.running.ways import NOTHING_LEFT
 from studio.web.views.values import Shown, Span, shown, text_spans
 

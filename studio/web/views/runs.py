@@ -7,9 +7,10 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from studio.history.walk import last_of, leaves, upward
-from studio.model import Address, Change, Comparison, RunEvent
+from studio.model import Address, Change, Comparison
 from studio.render import gate, labels, masking, secrets
 from studio.render.questions import handed_over
+from studio.requests import RunEvent
 from studio.runs import Run
 from studio.session import Session
 from studio.tree import CheckpointTree

@@ -1,0 +1,155 @@
+"""The half of a session that acts: forks and runs, each made when it is first asked for. Looking imports none of it."""
+
+from __future__ import annotations
+
+import threading
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING, TypeVar
+
+from studio.errors import PatchError
+from studio.model import Address, RawCheckpoint, State
+
+if TYPE_CHECKING:
+    from studio.explain import Explainer
+    from studio.forks.forker import Forker
+    from studio.forks.scratch import Scratch
+    from studio.overlay import Overlay
+    from studio.requests import ForkPreview, ForkRequest, ForkResult, GraphSpec, RunEvent, RunPlan, RunRequest
+    from studio.runs import Run, Runs
+    from studio.session import Session
+    from studio.stores.base import Store
+
+    _R = TypeVar("_R", ForkRequest, RunRequest)
+
+
+class Acting(ABC):
+    """Forks and runs of one opened location; `Session` is the rest of it."""
+
+    store: Store
+    overlay: Overlay
+    explainer: Explainer
+
+    def __init__(self, graph: GraphSpec | None) -> None:
+        self._lock = threading.RLock()
+        self._graph = graph
+        self._forker: Forker | None = None
+        self._runs: Runs | None = None
+
+    @property
+    @abstractmethod
+    def scratch(self) -> Scratch: ...
+
+    @abstractmethod
+    def state(self, address: Address) -> State: ...
+
+    @abstractmethod
+    def raw(self, address: Address) -> RawCheckpoint: ...
+
+    @abstractmethod
+    def refresh(self) -> bool: ...
+
+    @abstractmethod
+    def _whole(self) -> Session: ...
+
+    @property
+    def graph(self) -> GraphSpec:
+        """What `--graph` and `--python` said when the location was opened; a request's own spec wins."""
+        if self._graph is None:
+            from studio.requests import GraphSpec
+
+            self._graph = GraphSpec()
+        return self._graph
+
+    # ------------------------------------------------------------------ forking
+
+    @property
+    def forker(self) -> Forker:
+        with self._lock:
+            if self._forker is None:
+                from studio.forks.forker import Forker
+
+                self._forker = Forker(self.overlay, self.explainer, self.scratch)
+            return self._forker
+
+    def preview(self, request: ForkRequest) -> ForkPreview:
+        """What a fork would do, before anything is written."""
+        if refused := self._refusal(request):
+            from studio.requests import ForkPreview
+
+            return ForkPreview((), None, (), f"{refused.message} {refused.hint}")
+        if request.is_update:
+            return self.run_room.preview_update(self._with_graph(request))
+        return self.forker.preview(request)
+
+    def fork(self, request: ForkRequest) -> ForkResult:
+        """Write the fork, read it back, and say what came out. Raises PatchError or RunError with the reason of a refusal."""
+        if refused := self._refusal(request):
+            raise refused
+        if request.is_update:
+            result = self.run_room.update_state(self._with_graph(request))
+        else:
+            result = self.forker.fork(request)
+        self.refresh()
+        return result
+
+    def fork_refusal(self, address: Address | None = None) -> PatchError | None:
+        """Why nothing can be forked or run here at all: nothing of this file, or not the checkpoint. RefError: not there."""
+        from studio.forks import refusal
+
+        found = refusal.of_store(self.store)
+        if found is None and address is not None and self.state(address).format is None:
+            found = refusal.of_row(self.raw(address))
+        return found
+
+    def as_node_candidates(self, address: Address) -> tuple[str, ...]:
+        return self.forker.as_node_candidates(address)
+
+    def goto_candidates(self, address: Address) -> tuple[str, ...]:
+        return self.forker.goto_candidates(address)
+
+    # ------------------------------------------------------------------ running
+
+    @property
+    def run_room(self) -> Runs:
+        with self._lock:
+            if self._runs is None:
+                from studio.runs import Runs
+
+                self._runs = Runs(self._whole())
+            return self._runs
+
+    def plan(self, request: RunRequest) -> RunPlan:
+        """What a run would do. Raises RunError or UsageError: no graph, several graphs, a graph that cannot be loaded."""
+        if refused := self._refusal(request):
+            raise refused
+        return self.run_room.plan(self._with_graph(request))
+
+    def run(self, request: RunRequest, on_event: Callable[[RunEvent], None] | None = None) -> Run:
+        """Start a run in the user's interpreter and return at once."""
+        if refused := self._refusal(request):
+            raise refused
+        return self.run_room.start(self._with_graph(request), on_event)
+
+    def runs(self) -> Sequence[Run]:
+        return self.run_room.runs() if self._runs is not None else ()
+
+    def _refusal(self, request: ForkRequest | RunRequest) -> PatchError | None:
+        """Why nothing can be forked or run from this kind of store, or not into the opened file itself as it is shown here."""
+        refused = self.fork_refusal()
+        if refused is not None:
+            return refused
+        if not request.in_place or self.scratch.is_store:
+            return None
+        from studio.forks import in_place
+
+        return in_place.refusal(self.store, by_langgraph=getattr(request, "is_update", True))
+
+    def _with_graph(self, request: _R) -> _R:
+        """The request with what `--graph` and `--python` said where it names no graph itself."""
+        from studio.requests import GraphSpec
+
+        spec = request.graph
+        merged = GraphSpec(spec.graph or self.graph.graph, spec.python or self.graph.python, spec.cwd or self.graph.cwd)
+        return replace(request, graph=merged)

@@ -1,0 +1,153 @@
+"""What a person asks for and what comes of it: patches, forks, runs and their plans; frozen values like those of the model."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from studio.model import Address, Change, Tagged_JSON, Value
+
+
+@dataclass(frozen=True, slots=True)
+class Patch:
+    """Final values by path: `set` maps a path to tagged JSON, `unset` lists paths to remove."""
+
+    set: Mapping[str, Tagged_JSON] = field(default_factory=dict)
+    unset: tuple[str, ...] = ()
+
+    def __bool__(self) -> bool:
+        return bool(self.set or self.unset)
+
+
+@dataclass(frozen=True, slots=True)
+class GraphSpec:
+    """Where the user's graph is: `graph` is a name in `langgraph.json`, `module:attr` or `path.py:attr`; None = look it up."""
+
+    graph: str | None = None
+    python: str | None = None
+    """Interpreter to run it with; None = `VIRTUAL_ENV`, `.venv` beside `langgraph.json`, else the studio's own."""
+    cwd: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ForkRequest:
+    """What a person asks for: a copy (nothing else given), `patch` and/or `goto`, or `is_update` with `as_node` and `update`."""
+
+    address: Address
+    patch: Patch = field(default_factory=Patch)
+    goto: str | None = None
+    as_node: str | None = None
+    update: Tagged_JSON = None
+    is_update: bool = False
+    """True = `update_state` with the user's graph, `as_node` may be None (LangGraph decides)."""
+    new_thread: str | None = None
+    in_place: bool = False
+    graph: GraphSpec = field(default_factory=GraphSpec)
+    trust_types: bool = False
+    config: Mapping[str, Any] = field(default_factory=dict)
+    """Entries of `configurable` for `update_state`."""
+    recursion_limit: int | None = None
+    keep: frozenset[str] = frozenset()
+    """Ids of finished tasks of this step: the copy takes their results along, and they do not run again."""
+
+
+@dataclass(frozen=True, slots=True)
+class ForkResult:
+    address: Address
+    parent_checkpoint_id: str | None
+    stored_in: str
+    forked_from: Address
+    recipe: str
+    """`copy`, `set`, `goto`, `set+goto`, `update_state`, `subgraph`."""
+    next: tuple[str | None, ...] | None
+    verified: bool
+    """The stored result was read back and equals what was asked for."""
+    surprises: tuple[str, ...]
+    """Each difference from what was asked for; of a verified fork, what else could not be done when it was stored."""
+    root: Address
+    created: tuple[Address, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class ForkPreview:
+    """What a fork would do, before anything is written."""
+
+    changes: tuple[Change, ...]
+    next: tuple[str | None, ...] | None
+    warnings: tuple[str, ...]
+    refused: str | None = None
+    """The reason, when the fork would be refused."""
+    expect: Mapping[str, Value] | None = None
+    """The values the fork will hold."""
+
+
+@dataclass(frozen=True, slots=True)
+class RunRequest:
+    address: Address
+    graph: GraphSpec = field(default_factory=GraphSpec)
+    input: Any = None
+    has_input: bool = False
+    resume: Any = None
+    has_resume: bool = False
+    answers: Mapping[str, Any] = field(default_factory=dict)
+    before: tuple[str, ...] = ()
+    after: tuple[str, ...] = ()
+    in_place: bool = False
+    trust_types: bool = False
+    recursion_limit: int | None = None
+    config: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class TypeUse:
+    """A stored type that running would import."""
+
+    name: str
+    count: int
+    safe: bool
+    """On LangGraph's own safe list, or in the graph's schema."""
+    channels: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class RunPlan:
+    """What a run will do, on the screen before it starts (design rule 4)."""
+
+    address: Address
+    runs: tuple[str, ...]
+    """Tasks that run first."""
+    kept: tuple[str, ...]
+    """Finished siblings that are not run again."""
+    asks: tuple[str, ...]
+    """Open questions that will be asked again, in words."""
+    side_effects: tuple[str, ...]
+    """Tool calls and nodes that already ran after this point and may happen twice, in words."""
+    graph: str
+    """`support_agent` = /path/graphs.py:support_agent"""
+    graph_file: str | None
+    interpreter: str
+    types: tuple[TypeUse, ...]
+    needs_trust: bool
+    """A stored type outside the safe list and the graph's schema: `trust_types` or a click is needed."""
+    stored_in: str
+    warnings: tuple[str, ...] = ()
+    makes_copy: bool = False
+    """A base checkpoint is copied to the scratch file first."""
+    config: Mapping[str, str] = field(default_factory=dict)
+    """`config.configurable` values that the graph gets, as stored with the checkpoint or asked for; one line each, masked."""
+    recursion_limit: int | None = None
+    """LangGraph's limit of supersteps, where one was asked for."""
+
+    @property
+    def one_click(self) -> bool:
+        return not self.side_effects and not self.needs_trust
+
+
+@dataclass(frozen=True, slots=True)
+class RunEvent:
+    """One event of a run; `event` is plan, checkpoint, task, task_result, log, error or end."""
+
+    event: str
+    data: Mapping[str, Any]
+    at: float = 0.0
