@@ -14,6 +14,8 @@ from studio.stores.headers import HEAD_BYTES, created_at, is_uuid6
 from studio.stores.layout import Layout, Table
 from studio.stores.outline import Outline
 
+_MOST_JUMPS = 64
+"""Namespaces that are looked for one by one; where there are more, a thread is gone through."""
 _MOST_NAMESPACES = 5_000
 T = TypeVar("T")
 
@@ -75,13 +77,34 @@ class Queries:
 
     def namespaces(self, thread_id: str) -> tuple[str, ...]:
         def by_query() -> set[str]:
-            return {rows.text_of(ns) for (ns,) in self._in_thread(self._table, f"DISTINCT {self._table.ns}", thread_id)}
+            table = self._table
+            found = self._jumped(table, thread_id) if table.index is not None and table.ns != "''" else None
+            if found is not None:
+                return found
+            return {rows.text_of(ns) for (ns,) in self._in_thread(table, f"DISTINCT {table.ns}", thread_id)}
 
         def row_by_row() -> set[str]:
             known = self._damage.rows_of(self._connection, self._table).keys
             return {ns for thread, ns, _ in known.values() if thread == thread_id}
 
         return tuple(sorted(self._damage.either(self._table, by_query, row_by_row)))
+
+    def _jumped(self, table: Table, thread_id: str) -> set[str] | None:
+        """The namespaces of a thread by jumps in the index, whatever its length; None where they are too many for that."""
+        where, values = rows.compared("thread_id", thread_id, self._layout.utf16)
+        query = f"SELECT min({table.ns}), thread_id FROM {table.name} WHERE {where}"
+        nameless = f"SELECT 1 FROM {table.name} WHERE {where} AND {table.ns} IS NULL LIMIT 1"
+        found = {""} if self._connection.execute(nameless, values).fetchone() else set()
+        last, thread = self._connection.execute(query, values).fetchone()
+        while last is not None:
+            if rows.text_of(thread) != thread_id:
+                raise self._damage.misled(table)
+            found.add(rows.text_of(last))
+            if len(found) > _MOST_JUMPS:
+                return None
+            after, more = rows.compared(table.ns, last, self._layout.utf16, ">")
+            last, thread = self._connection.execute(f"{query} AND {after}", [*values, *more]).fetchone()
+        return found
 
     def written_namespaces(self, thread_id: str) -> tuple[str, ...]:
         """The namespaces that rows of `writes` name, sorted; jumps from one to the next in the index."""
