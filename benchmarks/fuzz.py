@@ -1,10 +1,12 @@
 """Damage real databases at random and look at each: no crash, no hang, no import, no file changed, nothing printed raw.
 
-    python -m benchmarks.fuzz [FOLDER|FILE ...] [--count 10000] [--seed N] [--seconds N] [--jobs 2]
+    python -m benchmarks.fuzz [FOLDER|FILE ...] [--count 10000] [--seed N] [--seconds N] [--jobs 2] [--pages 0.1]
     python -m benchmarks.fuzz [FOLDER|FILE ...] --seed N --replay NUMBER [--keep FOLDER]
 
-Each mutation has a number; the seed, the number and the list of files give the same damage again. The looks run in worker
-processes with a limit on memory; one that says nothing for a minute is ended, and that counts as a hang. Exit code 1: faults.
+The looks are those of the command line and, for a share of the files, the pages of the browser view and the panes of the
+terminal UI. Each mutation has a number; the seed, the number and the list of files give the same damage again. The looks run
+in worker processes with a limit on memory; one that says nothing for a minute is ended, and that counts as a hang. Exit code
+1: faults.
 """
 
 from __future__ import annotations
@@ -44,7 +46,7 @@ def sources(places: list[str]) -> list[Path]:
     return [one for one in found if one.is_file()]
 
 
-def one(files: list[Path], seed: int, number: int, folder: Path) -> dict[str, Any]:
+def one(files: list[Path], seed: int, number: int, folder: Path, share: float) -> dict[str, Any]:
     """Make mutation `number` in a fresh folder and look at it."""
     from benchmarks.looking import faults
     from benchmarks.mutations import mutate
@@ -57,12 +59,12 @@ def one(files: list[Path], seed: int, number: int, folder: Path) -> dict[str, An
     for file in folder.iterdir():  # a file written just now is waited for, in case it is still being written
         os.utime(file, (time.time() - 60,) * 2)
     started = time.perf_counter()
-    found = faults(path, rng)
+    found = faults(path, rng, share)
     took = time.perf_counter() - started
     return {"number": number, "file": str(source), "mutations": names, "seconds": took, "faults": found}
 
 
-def work(files: list[Path], seed: int, numbers: list[int]) -> None:
+def work(files: list[Path], seed: int, numbers: list[int], share: float) -> None:
     """A worker: one line of JSON before and one after each mutation."""
     resource.setrlimit(resource.RLIMIT_AS, (MEMORY_BYTES, MEMORY_BYTES))
     from benchmarks.looking import prepare
@@ -79,7 +81,7 @@ def work(files: list[Path], seed: int, numbers: list[int]) -> None:
             print(json.dumps({"started": number}), file=say, flush=True)
             folder = Path(base, str(number))
             folder.mkdir()
-            print(json.dumps(one(files, seed, number, folder)), file=say, flush=True)
+            print(json.dumps(one(files, seed, number, folder, share)), file=say, flush=True)
             shutil.rmtree(folder, ignore_errors=True)
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss >> 10
     print(json.dumps({"peak_mb": peak}), file=say, flush=True)
@@ -114,7 +116,8 @@ class Attack:
 
     def _batch(self, numbers: list[int]) -> list[int]:
         """Run a worker over the numbers; returns those that it left when it died or hung."""
-        call = [sys.executable, "-m", "benchmarks.fuzz", *map(str, self.files), "--seed", str(self.options.seed), "--numbers"]
+        call = [sys.executable, "-m", "benchmarks.fuzz", *map(str, self.files), "--pages", str(self.options.pages)]
+        call += ["--seed", str(self.options.seed), "--numbers"]
         process = subprocess.Popen(
             [*call, ",".join(map(str, numbers))], cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
             env={**os.environ, "PYTHONPATH": str(ROOT)},
@@ -183,6 +186,9 @@ def main() -> int:
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--seconds", type=float, default=0, help="stop after so long")
     parser.add_argument("--jobs", type=int, default=2)
+    parser.add_argument(
+        "--pages", type=float, default=0.1, metavar="SHARE", help="of how many the browser view and the panes are looked at too"
+    )
     parser.add_argument("--replay", type=int, metavar="NUMBER", help="make one mutation again and say what happens")
     parser.add_argument("--keep", type=Path, metavar="FOLDER", help="with --replay: keep the file there")
     parser.add_argument("--numbers", help=argparse.SUPPRESS)
@@ -191,7 +197,7 @@ def main() -> int:
     if not files:
         raise SystemExit("no database there")
     if options.numbers is not None:
-        work(files, options.seed, [int(number) for number in options.numbers.split(",")])
+        work(files, options.seed, [int(number) for number in options.numbers.split(",")], options.pages)
         return 0
     if options.replay is not None:
         return replay(files, options)
@@ -206,7 +212,7 @@ def main() -> int:
     if attack.faults:
         print(
             f"again: python -m benchmarks.fuzz {' '.join(options.files)} --seed {options.seed} "
-            f"--replay {attack.faults[0]['number']}"
+            f"--pages {options.pages} --replay {attack.faults[0]['number']}"
         )
     return 1 if attack.faults else 0
 
@@ -220,7 +226,7 @@ def replay(files: list[Path], options: argparse.Namespace) -> int:
             Path(base, name).mkdir()
         shutil.copyfile(ROOT / "sample_threads" / "research_team.sqlite", Path(base, "warm-up", "case.sqlite"))
         prepare(Path(base, "warm-up", "case.sqlite"), Path(base, "data"))
-        found = one(files, options.seed, options.replay, Path(base, "case"))
+        found = one(files, options.seed, options.replay, Path(base, "case"), options.pages)
         if options.keep is not None:
             shutil.copytree(Path(base, "case"), options.keep, dirs_exist_ok=True)
     print(json.dumps({name: value for name, value in found.items() if name != "faults"}))

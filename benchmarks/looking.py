@@ -1,4 +1,4 @@
-"""Look at one file in every way that the command line offers, in this process, and list what should not have happened."""
+"""Look at one file by the command line, the browser view and the panes, in this process; list what should not have happened."""
 
 from __future__ import annotations
 
@@ -13,12 +13,15 @@ import sys
 import tempfile
 import time
 import traceback
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+from benchmarks import fronts
 from studio.cli import main
 from studio.codec import jsontext
 from studio.errors import StudioError
+from studio.model import Address
 from studio.session import Session
 from studio.stores.private_copy import PREFIX
 
@@ -66,18 +69,21 @@ def prepare(warm_up: Path, data_folder: Path) -> None:
     """Once in a process, before the first `faults`: import what looking needs, then watch for more."""
     os.environ["STUDIO_DATA_DIR"] = str(data_folder)
     os.environ["NO_COLOR"] = "1"
-    faults(warm_up, random.Random(0))
+    faults(warm_up, random.Random(0), share=1.0)
     sys.addaudithook(_audit)
 
 
-def faults(path: Path, rng: random.Random) -> list[str]:
-    """All that is wrong with how the studio looks at a file alone in its folder; `rng` picks what is looked at closely."""
+def faults(path: Path, rng: random.Random, share: float = 0.0) -> list[str]:
+    """All that is wrong with how the studio looks at a file alone in its folder; `rng` picks what is looked at closely.
+
+    `share`: how often the pages of the browser view and the panes of the terminal UI are looked at as well, 0 to 1.
+    """
     global _watching
     before, modules = snapshot(path.parent), set(sys.modules)
     _events.clear()
     _watching = True
     try:
-        found = list(_looks(path, rng))
+        found = _looks(path, rng, share)
     except BaseException as error:
         if isinstance(error, KeyboardInterrupt):
             raise
@@ -107,7 +113,7 @@ def snapshot(folder: Path) -> dict[str, tuple[str, int]]:
     }
 
 
-def _looks(path: Path, rng: random.Random) -> list[str]:
+def _looks(path: Path, rng: random.Random, share: float) -> list[str]:
     found: list[str] = []
 
     def call(*arguments: str) -> str:
@@ -123,9 +129,7 @@ def _looks(path: Path, rng: random.Random) -> list[str]:
         if code == 3 and len(err.splitlines()) > 60:
             found.append(f"{words}: {len(err.splitlines())} lines of error")
         for text in (out, err):
-            raw = RAW.search(text)
-            if raw:
-                found.append(f"{words}: prints {raw.group()!r} raw: {text[max(0, raw.start() - 60) : raw.end() + 20]!r}")
+            found.extend(_raw_in(words, text))
         if "--json" in arguments and out:
             if not out.isascii():
                 found.append(f"{words}: JSON that is not ASCII")
@@ -168,7 +172,31 @@ def _looks(path: Path, rng: random.Random) -> list[str]:
                 "--thread",
                 name,
             )
+    if rng.random() < share:
+        found += _fronts(file, [Address(thread, *key) for thread, keys in places for key in keys[:1]], rng)
     return found
+
+
+def _fronts(file: str, addresses: list[Address], rng: random.Random) -> Iterator[str]:
+    """What is wrong with the pages and panes of some checkpoints; a file that was opened before may not be by now."""
+    started = time.perf_counter()
+    with contextlib.suppress(StudioError), contextlib.redirect_stderr(io.StringIO()) as said:
+        for url, status, text in fronts.pages(file, addresses, rng):
+            if status >= 500:
+                yield f"{url} answers {status}: {said.getvalue()[-3000:] or text[:300]}"
+            yield from _raw_in(url, text)
+            if time.perf_counter() - started > SLOW_SECONDS:
+                yield f"{url}: took {time.perf_counter() - started:.1f} s"
+            started = time.perf_counter()
+    with contextlib.suppress(StudioError):
+        for pane, text in fronts.panes(file, addresses):
+            yield from _raw_in(pane, text)
+
+
+def _raw_in(where: str, text: str) -> Iterator[str]:
+    raw = RAW.search(text)
+    if raw:
+        yield f"{where}: shows {raw.group()!r} raw: {text[max(0, raw.start() - 60) : raw.end() + 20]!r}"
 
 
 def _places(session: Session, threads: list[str], rng: random.Random) -> list[tuple[str, list[tuple[str, str]]]]:

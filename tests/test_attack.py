@@ -108,7 +108,7 @@ import random, sys, tempfile
 from pathlib import Path
 from benchmarks import looking
 import studio.cli
-folder = Path(sys.argv[1]); tempfile.tempdir = str(folder)
+folder, path = Path(sys.argv[1]), Path(sys.argv[2]); tempfile.tempdir = str(folder)
 looking.prepare(Path(sys.argv[2]), folder / "data")
 def bad(argv):
     print("\\u202e"); import antigravity_of_nobody
@@ -116,6 +116,12 @@ def worse(argv):
     import wave; print("\\x1b[2J"); Path(argv[1] + "-shm").touch(); sys.stderr.write("studio: internal error: x"); return 1
 looking.main = worse
 for fault in looking.faults(Path(sys.argv[2]), random.Random(1)): print(fault[:60].encode("ascii", "backslashreplace").decode())
+from studio.web.desk import Desk
+def boom(*_, **__): raise ValueError("boom")
+looking.main, workspace, Desk.workspace = (lambda argv: 0), Desk.workspace, boom
+for fault in looking.faults(path, random.Random(1), 1.0): print(fault[:300].encode("ascii", "backslashreplace").decode())
+Desk.workspace, looking.fronts.tasks.build = workspace, boom
+for fault in looking.faults(path, random.Random(1), 1.0): print(fault[:60].encode("ascii", "backslashreplace").decode())
 looking.main = bad
 for fault in looking.faults(Path(sys.argv[2]), random.Random(1)): print(fault[:60].encode("ascii", "backslashreplace").decode())
 """
@@ -132,5 +138,8 @@ for fault in looking.faults(Path(sys.argv[2]), random.Random(1)): print(fault[:6
         check=False,
         env={**os.environ, "PYTHONPATH": str(ROOT)},
     )
-    for words in ("exits 1", "raw", "the folder changed", "imported ['wave']", "open for writing", "ModuleNotFoundError escapes"):
+    for words in (
+        "exits 1", "raw", "the folder changed", "imported ['wave']", "open for writing", "answers 500",
+        "ValueError escapes: boom", "ModuleNotFoundError escapes",
+    ):  # fmt: skip
         assert words in done.stdout, (words, done.stdout, done.stderr)
