@@ -209,7 +209,7 @@ def test_rows_are_the_same_whether_writes_are_read_by_blocks_or_at_once(name: st
         at_once = {thread: session.tree(thread).rows() for thread in session.thread_ids()}
     monkeypatch.setattr("studio.tree.AT_ONCE", 0)
     monkeypatch.setattr("studio.tree.BLOCK", 3)
-    monkeypatch.setattr("studio.stores.queries.ONE_BY_ONE", 2)
+    monkeypatch.setattr("studio.stores.write_queries.ONE_BY_ONE", 2)
     with closing(Session.open(str(SAMPLES / name))) as session:
         for thread, rows in at_once.items():
             tree = session.tree(thread)

@@ -2,45 +2,23 @@
 
 from __future__ import annotations
 
-import sqlite3
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import Any, TypeVar
+from collections.abc import Iterable, Sequence
 
-from studio.model import Address, Checkpoint, RawCheckpoint, WriteRow
+from studio.model import Address, Checkpoint, RawCheckpoint
 from studio.stores import rows
 from studio.stores.base import ThreadKeys
-from studio.stores.damage import Damage
 from studio.stores.headers import HEAD_BYTES, created_at, is_uuid6
-from studio.stores.layout import Layout, Table
+from studio.stores.layout import Table
+from studio.stores.look import PAGE_BYTES, cursor
 from studio.stores.outline import Outline
+from studio.stores.write_queries import WriteQueries
 
 _MOST_JUMPS = 64
 """Namespaces that are looked for one by one; where there are more, a thread is gone through."""
-_MOST_NAMESPACES = 5_000
-T = TypeVar("T")
-
-PAGE_BYTES = 8 << 20
-"""Blobs that a page of a scan holds; one look of some milliseconds reads them."""
-ONE_BY_ONE = 32
-"""Checkpoints whose writes are looked up one by one; more of one namespace are read as a range."""
 
 
-class Queries:
-    """The queries of one look at a file. Made anew for each look; what was learned about damage outlives it."""
-
-    def __init__(self, connection: sqlite3.Connection, layout: Layout, damage: Damage) -> None:
-        self._connection = connection
-        self._layout = layout
-        self._damage = damage
-        self._table = layout.checkpoints
-
-    def apart(self, read: Callable[[sqlite3.Connection, Layout], T]) -> T:
-        """Run a reading of other tables on this connection. Text comes as whatever bytes it has."""
-        factory, self._connection.text_factory = self._connection.text_factory, rows.lenient
-        try:
-            return read(self._connection, self._layout)
-        finally:
-            self._connection.text_factory = factory
+class Queries(WriteQueries):
+    """The queries of one look at a file."""
 
     # ---- lists
 
@@ -106,29 +84,6 @@ class Queries:
             last, thread = self._connection.execute(f"{query} AND {after}", [*values, *more]).fetchone()
         return found
 
-    def written_namespaces(self, thread_id: str) -> tuple[str, ...]:
-        """The namespaces that rows of `writes` name, sorted; jumps from one to the next in the index."""
-        table = self._layout.writes
-        if table is None or table.ns == "''":
-            return ()
-        where, values = rows.compared("thread_id", thread_id, self._layout.utf16)
-        query = f"SELECT min({table.ns}) FROM {table.name} WHERE {where}"
-
-        def by_query() -> tuple[str, ...]:
-            found: list[str] = []
-            (last,) = self._connection.execute(query, values).fetchone()
-            while last is not None and len(found) < _MOST_NAMESPACES:
-                found.append(rows.text_of(last))
-                after, more = rows.compared(table.ns, last, self._layout.utf16, ">")
-                (last,) = self._connection.execute(f"{query} AND {after}", [*values, *more]).fetchone()
-            return tuple(found)
-
-        def row_by_row() -> tuple[str, ...]:
-            known = self._damage.rows_of(self._connection, table).keys
-            return tuple(sorted({ns for thread, ns, _ in known.values() if thread == thread_id})[:_MOST_NAMESPACES])
-
-        return self._damage.either(table, by_query, row_by_row)
-
     def outline(self, thread_id: str) -> Outline | None:
         """None where ids do not tell which checkpoints are the first and the last, and where the table is damaged."""
         return self._damage.either(self._table, lambda: self._outline(thread_id), lambda: None)
@@ -183,108 +138,6 @@ class Queries:
 
         return self._damage.either(self._table, by_query, row_by_row)
 
-    def write_headers(self, thread_id: str, after: int = 0) -> list[tuple[int, WriteRow]]:
-        table = self._layout.writes
-        if table is None:
-            return []
-        columns = rows.write_columns(table)
-        same: dict[Any, Any] = {}
-
-        def by_query() -> list[tuple[int, WriteRow]]:
-            return [rows.write(row, same) for row in self._in_thread(table, columns, thread_id, after)]
-
-        def row_by_row() -> list[tuple[int, WriteRow]]:
-            rowids = self._damage.rows_of(self._connection, table).of_thread(thread_id, after)
-            return [rows.write(row, same) for rowid in rowids if (row := self._row(table, columns, rowid)) is not None]
-
-        return sorted(self._damage.either(table, by_query, row_by_row), key=cursor)
-
-    def writes_end(self, thread_id: str) -> int:
-        """The row of the thread's last write, 0 without any; read from the index."""
-        table = self._layout.writes
-        if table is None:
-            return 0
-
-        def by_query() -> int:
-            where, values = rows.in_thread(thread_id, 0, self._layout.utf16)
-            return int(self._connection.execute(f"SELECT ifnull(max(rowid), 0) FROM {table.name} {where}", values).fetchone()[0])
-
-        def row_by_row() -> int:
-            return max(self._damage.rows_of(self._connection, table).of_thread(thread_id, 0), default=0)
-
-        return self._damage.either(table, by_query, row_by_row)
-
-    def task_keys(self, thread_id: str) -> list[tuple[str, str, str]]:
-        """(namespace, checkpoint id, task id) of every task that wrote; where there is an index, from that alone."""
-        table = self._layout.writes
-        if table is None:
-            return []
-        columns = f"{table.ns}, {table.id}, task_id"
-
-        def by_query() -> list[tuple[str, str, str]]:
-            found = self._in_thread(table, f"DISTINCT {columns}", thread_id)
-            return [(rows.text_of(ns), rows.text_of(identity), rows.text_of(task)) for ns, identity, task in found]
-
-        def row_by_row() -> list[tuple[str, str, str]]:
-            rowids = self._damage.rows_of(self._connection, table).of_thread(thread_id, 0)
-            found = (self._row(table, columns, rowid) for rowid in rowids)
-            return [(rows.text_of(row[0]), rows.text_of(row[1]), rows.text_of(row[2])) for row in found if row is not None]
-
-        return self._damage.either(table, by_query, row_by_row)
-
-    def write_headers_under(self, addresses: Sequence[Address]) -> dict[Address, list[WriteRow]]:
-        """Rows without values under some checkpoints, as they were stored; many of one namespace are read in one range."""
-        table = self._layout.writes
-        if table is None:
-            return {}
-        columns = rows.write_columns(table)
-        same: dict[Any, Any] = {}
-
-        def by_query() -> dict[Address, list[tuple[int, WriteRow]]]:
-            spaces: dict[tuple[str, str], list[Address]] = {}
-            for address in addresses:
-                spaces.setdefault((address.thread_id, address.checkpoint_ns), []).append(address)
-            read: dict[Address, list[tuple[int, WriteRow]]] = {}
-            for inside in spaces.values():
-                if len(inside) < ONE_BY_ONE or not all(address.checkpoint_id.isascii() for address in inside):
-                    for address in inside:
-                        read[address] = [rows.write(row, same) for row in self._at(table, columns, address)]
-                else:
-                    self._in_range(table, columns, inside, read, same)
-            return read
-
-        def row_by_row() -> dict[Address, list[tuple[int, WriteRow]]]:
-            read = {}
-            for address in addresses:
-                rowids = self._damage.rowids_at(self._connection, table, address)
-                under = (self._row(table, columns, rowid) for rowid in rowids)
-                read[address] = [rows.write(row, same) for row in under if row is not None]
-            return read
-
-        found = self._damage.either(table, by_query, row_by_row)
-        return {address: [row for _, row in sorted(under, key=cursor)] for address, under in found.items()}
-
-    def _in_range(
-        self,
-        table: Table,
-        columns: str,
-        inside: Sequence[Address],
-        read: dict[Address, list[tuple[int, WriteRow]]],
-        same: dict[Any, Any],
-    ) -> None:
-        """Rows under checkpoints of one namespace, whose ids lie close together when they are of one branch."""
-        thread, ns = inside[0].thread_id, inside[0].checkpoint_ns
-        by_id = {address.checkpoint_id: read.setdefault(address, []) for address in inside}
-        first, last = min(by_id), max(by_id)
-        where, values = rows.at(table, Address(thread, ns, first), self._layout.utf16, ">=")
-        query = f"SELECT {columns}, thread_id FROM {table.name} {where} AND {table.id} <= ?"
-        for row in self._connection.execute(query, [*values, last]):
-            if rows.text_of(row[-1]) != thread or rows.text_of(row[1]) != ns:
-                raise self._damage.misled(table)
-            under = by_id.get(rows.text_of(row[2]))
-            if under is not None:
-                under.append(rows.write(row[:-1], same))
-
     def rowids(self, thread_id: str) -> list[int]:
         """Checkpoints of a thread, oldest first."""
         return self._damage.either(
@@ -312,71 +165,8 @@ class Queries:
 
         return self._damage.either(self._table, by_query, lambda: None)
 
-    def write_bytes(self, thread_id: str) -> int | None:
-        """Bytes of the values of all writes of a thread, which are not read for it; None for a damaged table."""
-        writes = self._layout.writes
-        if writes is None:
-            return 0
-
-        def by_query() -> int:
-            where, values = rows.in_thread(thread_id, 0, self._layout.utf16)
-            query = f"SELECT coalesce(sum(length(value)), 0) FROM {writes.name} {where}"
-            return int(self._connection.execute(query, values).fetchone()[0])
-
-        return self._damage.either(writes, by_query, lambda: None)
-
     def count(self) -> int:
         return int(self._connection.execute(f"SELECT count(*) FROM {self._table.name}").fetchone()[0])
-
-    # ---- writes whose checkpoint is not there
-
-    def waiting(self, thread_id: str) -> list[tuple[Address, int]]:
-        """Checkpoints of a thread that only have writes, with their number. Both tables are read by their keys alone."""
-        table, writes = self._table, self._layout.writes
-        if writes is None:
-            return []
-        where, values = rows.compared("thread_id", thread_id, self._layout.utf16)
-        there, bound = rows.compared("c.thread_id", thread_id, self._layout.utf16)
-        ns, same_ns = ("''", "") if table.ns == "''" else ("checkpoint_ns", "AND c.checkpoint_ns = d.ns")
-        stored = f"SELECT 1 FROM {table.name} c WHERE {there} {same_ns} AND c.{table.id} = d.id"
-        distinct = f"SELECT DISTINCT {ns} AS ns, {writes.id} AS id FROM {writes.name} WHERE {where}"
-        lost = self._connection.execute(f"SELECT ns, id FROM ({distinct}) d WHERE NOT EXISTS ({stored})", [*values, *bound])
-        return self._numbered(Address(thread_id, rows.text_of(ns), rows.text_of(identity)) for ns, identity in lost.fetchall())
-
-    def waiting_of(self, addresses: Iterable[Address]) -> list[tuple[Address, int]]:
-        """The same of these checkpoints alone, whatever the thread's length."""
-        table = self._layout.checkpoints
-
-        def is_lost(address: Address) -> bool:
-            at, key = rows.at(table, address, self._layout.utf16)
-            return self._connection.execute(f"SELECT 1 FROM {table.name} {at} LIMIT 1", key).fetchone() is None
-
-        return [one for one in self._numbered(filter(is_lost, addresses)) if one[1]]
-
-    def _numbered(self, addresses: Iterable[Address]) -> list[tuple[Address, int]]:
-        """Checkpoints with the number of their writes."""
-        writes = self._layout.writes
-        found: list[tuple[Address, int]] = []
-        if writes is None:
-            return found
-        for address in addresses:
-            at, key = rows.at(writes, address, self._layout.utf16)
-            number = self._connection.execute(f"SELECT count(*) FROM {writes.name} {at}", key).fetchone()[0]
-            found.append((address, number))
-        return found
-
-    def leftover(self) -> list[tuple[str, int]]:
-        """Threads that have writes and no checkpoint, with their number; jumps from thread to thread in the index."""
-        table, writes = self._table, self._layout.writes
-        if writes is None:
-            return []
-        first = f"SELECT min(thread_id) FROM {writes.name}"
-        query = (
-            f"WITH RECURSIVE t(x) AS ({first} UNION ALL SELECT ({first} WHERE thread_id > x) FROM t WHERE x IS NOT NULL) "
-            f"SELECT x, (SELECT count(*) FROM {writes.name} WHERE thread_id = x) FROM t "
-            f"WHERE x IS NOT NULL AND NOT EXISTS (SELECT 1 FROM {table.name} c WHERE c.thread_id = x)"
-        )
-        return [(rows.text_of(thread), number) for thread, number in self._connection.execute(query)]
 
     # ---- whole rows
 
@@ -393,26 +183,6 @@ class Queries:
 
         return self._damage.either(self._table, by_query, row_by_row)
 
-    def writes(self, address: Address) -> tuple[WriteRow, ...]:
-        table = self._layout.writes
-        if table is None:
-            return ()
-        columns = rows.write_columns(table, "value")
-        same: dict[Any, Any] = {}
-
-        def by_query() -> list[WriteRow]:
-            return [rows.write(row, same)[1] for row in self._at(table, columns, address)]
-
-        def row_by_row() -> list[WriteRow]:
-            found = []
-            for rowid in self._damage.rowids_at(self._connection, table, address):
-                row = self._row(table, columns, rowid) or self._row(table, rows.write_columns(table), rowid)
-                if row is not None:
-                    found.append(rows.write(row, same)[1])
-            return found
-
-        return tuple(sorted(self._damage.either(table, by_query, row_by_row), key=rows.write_order))
-
     def raw_page(self, rowids: Sequence[int]) -> tuple[list[RawCheckpoint], int]:
         """Rows until `PAGE_BYTES` are reached, and how many rowids were used up."""
         found, size, done = [], 0, 0
@@ -421,23 +191,6 @@ class Queries:
             if row is not None:
                 found.append(row)
                 size += rows.raw_size(row)
-            done += 1
-        return found, done
-
-    def writes_page(self, rowids: Sequence[int]) -> tuple[list[WriteRow], int]:
-        """The same for rows of writes."""
-        table = self._layout.writes
-        found: list[WriteRow] = []
-        if table is None:
-            return found, len(rowids)
-        columns = rows.write_columns(table, "value")
-        same: dict[Any, Any] = {}
-        size = done = 0
-        while done < len(rowids) and size < PAGE_BYTES:
-            row = self._row(table, columns, rowids[done])
-            if row is not None:
-                found.append(rows.write(row, same)[1])
-                size += len(found[-1].value or b"")
             done += 1
         return found, done
 
@@ -454,24 +207,6 @@ class Queries:
         """A header; where the metadata behind a damaged blob cannot be read, what stands before it."""
         row = self._row(self._table, rows.header_columns(self._layout), rowid)
         return row if row is not None else self._row(self._table, rows.header_columns_before_blob(self._layout), rowid)
-
-    def _row(self, table: Table, columns: str, rowid: int) -> rows.Row | None:
-        return self._damage.row(self._connection, table, columns, rowid)
-
-    def _in_thread(self, table: Table, columns: str, thread_id: str, after: int = 0) -> Iterator[rows.Row]:
-        where, values = rows.in_thread(thread_id, after, self._layout.utf16)
-        for row in self._connection.execute(f"SELECT {columns}, thread_id FROM {table.name} {where}", values):
-            if row[-1] != thread_id and rows.text_of(row[-1]) != thread_id:
-                raise self._damage.misled(table)
-            yield row[:-1]
-
-    def _at(self, table: Table, columns: str, address: Address) -> Iterator[rows.Row]:
-        where, values = rows.at(table, address, self._layout.utf16)
-        key = [address.thread_id, address.checkpoint_ns, address.checkpoint_id]
-        for row in self._connection.execute(f"SELECT {columns}, {table.keys} FROM {table.name} {where}", values):
-            if [rows.text_of(value) for value in row[-3:]] != key:
-                raise self._damage.misled(table)
-            yield row[:-3]
 
 
 def _threads_of(keys: Iterable[tuple[str, str, str]], last: object, size: int) -> tuple[list[ThreadKeys], object]:
@@ -496,7 +231,3 @@ def _falls(before: object, thread: object) -> bool:
 
 def _link_id(link: tuple[str, str, str | None]) -> str:
     return link[1]
-
-
-def cursor(entry: tuple[int, Any]) -> int:
-    return entry[0]
