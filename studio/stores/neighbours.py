@@ -7,6 +7,7 @@ asked for, and each question ends after `bounded.SECONDS`.
 from __future__ import annotations
 
 import codecs
+import re
 import sqlite3
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -128,6 +129,9 @@ def namespaces(connection: sqlite3.Connection, layout: Layout, table: Neighbour)
         return found, True
 
 
+_SURROGATE = re.compile("[\ud800-\udfff]")
+
+
 def entries(
     connection: sqlite3.Connection,
     layout: Layout,
@@ -144,6 +148,7 @@ def entries(
     `whole` reads the values whole, whatever their size.
     """
     columns = [str(row[1]) for row in connection.execute(f"PRAGMA table_info({quoted(table.name)})")]
+    columns = [name for name in columns if not _SURROGATE.search(name)]  # no query can name what is no UTF-8
     shape = SHAPES.get(table.kind)
     read = columns if shape is not None else columns[:MOST_COLUMNS]
     conditions, values, order = [], list[object](), ""
