@@ -64,6 +64,7 @@ class Session(Acting):
         self.explainer = Explainer(self.overlay)
         self.forest = Forest(self.overlay, self.explainer, self.state, self._read_origins)
         self._given_scratch = scratch
+        self._comparing = threading.RLock()
         self._states: LRU[Address, State] = LRU(STATES_KEPT, STATES_BYTES)
         self._compared: LRU[tuple[Address, Address | None, bool], Comparison] = LRU(COMPARED_KEPT, COMPARED_BYTES)
         self._outside: LRU[Address, tuple[str, ...]] = LRU(4 * STATES_KEPT)
@@ -232,10 +233,11 @@ class Session(Acting):
     def compare(self, after: Address, before: Address | None = None, *, origin: bool = False) -> Comparison:
         """Changes from `before` (default: the stored parent; with `origin`, the fork's origin) to `after`, with authors."""
         compared, key = self._compared, (after, before, origin)
-        found = compared.get(key)
-        if found is None:
-            found = comparing.compare(self, after, before, origin=origin)
-            compared.put(key, found, found.after.size_bytes)
+        with self._comparing:  # who asks meanwhile, as a pane beside a pane does, takes the same answer
+            found = compared.get(key)
+            if found is None:
+                found = comparing.compare(self, after, before, origin=origin)
+                compared.put(key, found, found.after.size_bytes)
         return found
 
     def checked(self, state: State) -> dict[str, Verdict]:

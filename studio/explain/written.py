@@ -12,6 +12,8 @@ from studio.model import Value
 from studio.value import MISSING, Tagged
 
 _DEPTH, _FIRST = 12, 1000
+_LARGE = 1000
+"""Keys from which on a map is asked itself instead of being indexed."""
 
 
 class HasValues(Protocol):
@@ -24,6 +26,7 @@ class WrittenItems:
 
     def __init__(self, writers: Iterable[HasValues]) -> None:
         self._found: dict[Hashable, list[tuple[int, Value]]] = defaultdict(list)
+        self._large: list[tuple[int, Mapping[str, Value]]] = []
         for position, writer in enumerate(writers):
             for value in writer.values:
                 self._note(position, value)
@@ -35,6 +38,9 @@ class WrittenItems:
         if items is None and not is_message(body):
             names = body if isinstance(body, Mapping) else body.fields if isinstance(body, Tagged) else None
             if names or isinstance(body, Mapping):
+                if names and len(names) > _LARGE:
+                    self._large.append((position, names))
+                    return
                 for name in names or ():
                     self._found["key", name].append((position, MISSING))
                 return
@@ -58,6 +64,7 @@ class WrittenItems:
         if removed:
             places += [("removal", ident), ("removal", REMOVE_ALL)]
         found = {position for place in places for position, _ in self._found.get(place, ())}
+        found.update(position for position, names in self._large if key in names)
         if not removed and item is not MISSING:
             found.update(position for position, one in self._found.get(("item", likeness(item)), ()) if same(one, item))
         return found

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import islice
 from typing import Any
 
 from studio.model import Value
@@ -167,7 +168,7 @@ def _summary(value: Value, room: int, depth: int, show_secrets: bool) -> str:
     if isinstance(value, list):
         return _collection("[]", [(NO_NAME, item) for item in value[:12]], len(value), room, depth, show_secrets)
     if isinstance(value, dict):
-        return _collection("{}", list(value.items())[:12], len(value), room, depth, show_secrets)
+        return _collection("{}", list(islice(value.items(), 12)), len(value), room, depth, show_secrets)
     if isinstance(value, MapValue):
         return _collection("{}", list(value.pairs[:12]), len(value.pairs), room, depth, show_secrets)
     return f"⟨{type(value).__name__}⟩"

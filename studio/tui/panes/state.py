@@ -367,7 +367,7 @@ def _rest(path: str, children: Sequence[tuple[str, Value]], depth: int, *, earli
 def _has_children(value: Value) -> bool:
     if value is None or isinstance(value, (str, bytes, int, float)):
         return False
-    return bool(tagged.children(value))
+    return bool(value) if isinstance(value, (dict, list)) else bool(tagged.children(value))
 
 
 def _hex(colour: str | None) -> str | None:
