@@ -7,6 +7,7 @@ A session is one opened location with its scratch file, drawn as one tree. It ow
 from __future__ import annotations
 
 import os
+import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import islice
 from typing import TYPE_CHECKING
