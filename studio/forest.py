@@ -16,7 +16,7 @@ from studio.history.facts import Key, Reading
 from studio.history.namespaces import static_ns
 from studio.model import Address, Checkpoint, State, Status
 from studio.overlay import Overlay
-from studio.quiet import no_collection
+from studio.quiet import keep_for_good, no_collection
 from studio.tree import CheckpointTree
 from studio.value import decode, decode_metadata
 
@@ -24,6 +24,8 @@ TREES_KEPT = 8
 """Trees of the threads that were looked at last; a search goes through more, and they are built again when asked for."""
 COPIES_CHECKED = 200
 """Copies per thread whose origin is inferred from their blobs; a list never reads more."""
+MANY = 20_000
+"""Checkpoints of a thread whose tree is worth hiding from the garbage collector."""
 COUNT_AT_ONCE = 0.02
 """Seconds: where counting the rows of a thread takes less, that is done at each growth."""
 COUNT_ALWAYS = 10_000
@@ -88,6 +90,8 @@ class Forest:
             grown = self._planted(thread_id)
             with no_collection():
                 self._grow(thread_id, grown)
+                if len(grown.tree) > MANY:
+                    keep_for_good()
             self._grown[thread_id] = grown
             while len(self._grown) > TREES_KEPT:
                 self._grown.popitem(last=False)

@@ -28,5 +28,9 @@ def no_collection() -> Iterator[None]:
         with _lock:
             _held -= 1
             if _held == 0 and _was_on:
-                gc.freeze()  # what is there now is kept: later collections need not look through it
                 gc.enable()
+
+
+def keep_for_good() -> None:
+    """Spare later collections the objects that are there now, of which very many are kept; what is garbage among them stays."""
+    gc.freeze()
