@@ -45,8 +45,9 @@ def _text(session: Session, found: Comparison, out: Out) -> None:
         before = "#" + (tree if same else session.tree(found.before.thread_id)).number(found.before.address)
     title = f"{before} → #{after.number} {line(after.label)}"
     out.say(out.paint(title, "bold") + out.paint(f"  {labels.plural(len(found.changes), 'change')}", "dim"))
-    if found.explained and explained.gap_note(after):
-        out.say(out.paint(explained.gap_note(after), "dim"))
+    gap = explained.gap_between(found, after)
+    if gap:
+        out.say(out.paint(gap, "dim"))
     told = explained.told_at(found.changes, found.explained)
     for change in found.changes:
         for text in change_lines(change, out):

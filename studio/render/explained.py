@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
-from studio.model import Change, Row, Verdict
+from studio.model import Change, Comparison, Row, Verdict
 
 RULES = {
     "last": "explained: it is what was written last",
@@ -48,6 +48,12 @@ def told_at(changes: Iterable[Change], explained: Mapping[str, Verdict]) -> dict
             if change.channel not in places or (nobodys and places[change.channel].startswith("?")):
                 places[change.channel] = change.path if nobodys else f"?{change.path}"
     return {path.removeprefix("?"): explained[channel] for channel, path in places.items()}
+
+
+def gap_between(comparison: Comparison, row: Row) -> str:
+    """`gap_note` of the row that is compared; empty where it is compared with something else than its parent."""
+    before = comparison.before.checkpoint_id if comparison.before is not None else None
+    return gap_note(row) if before in (None, row.checkpoint.parent_checkpoint_id) else ""
 
 
 def gap_note(row: Row) -> str:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
+from collections.abc import Iterable
 
 from studio.model import Problem, State, TaskStatus
 from studio.render import gate
@@ -43,7 +45,25 @@ _AS_LANGGRAPH_WRITES = re.compile(r"\d{4}-\d\d-\d\dT(\d\d:\d\d:\d\d\.\d{3})\d{3}
 def empty_state(state: State, empty: str) -> str:
     """Why a state shows no value: `empty`, or that it cannot be read."""
     why = next((problem.message for problem in state.problems if problem.kind == "undecodable"), "")
-    return f"{why[0].upper()}{why[1:]}." if why and state.format is None else empty
+    return f"{sentence(why)}." if why and state.format is None else empty
+
+
+def sentence(words: str) -> str:
+    """With a capital at the start."""
+    return words[:1].upper() + words[1:]
+
+
+def names(found: Iterable[str | None]) -> str:
+    """`ask, research ×3`: the names of tasks in order, equal ones counted. Gated."""
+    counts = Counter(gate.line(name, 60) if name else "?" for name in found)
+    return ", ".join(f"{name} ×{count}" if count > 1 else name for name, count in counts.items())
+
+
+def counted_in(count: int, channel: str) -> str:
+    """`5 messages`, `1 message`; `2 in log` where the channel's name is no plural. `channel` is gated."""
+    if not channel.endswith("s"):
+        return f"{count:,} in {channel}"
+    return f"{count:,} {channel.removesuffix('s') if count == 1 else channel}"
 
 
 def status_word(status: str | None) -> str:

@@ -110,15 +110,6 @@ def authors(found: Iterable[Author]) -> str:
     return " ∥ ".join(names) or "author not known"
 
 
-def names(found: Iterable[str | None]) -> str:
-    """`ask, research ×3`: the names of tasks in order, equal ones counted. Gated."""
-    counts: dict[str, int] = {}
-    for name in found:
-        shown = gate.line(name, 60) if name else "?"
-        counts[shown] = counts.get(shown, 0) + 1
-    return ", ".join(f"{name} ×{count}" if count > 1 else name for name, count in counts.items())
-
-
 def number(row: Row | None, address: Address | None = None) -> str:
     """`#4`, `4.1`, `s2`; a piece of the id where the row is not known."""
     if row is None:

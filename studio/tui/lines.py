@@ -52,6 +52,8 @@ class Line:
         return self.path is not None or self.address is not None or bool(self.folded)
 
 
+ROOM_FOR_WORDS = 18
+"""Cells of a wrapped line that its hanging indent leaves free."""
 BLANK = Line(Content(""))
 
 
@@ -185,11 +187,15 @@ class LineView(ScrollView, can_focus=True):
             else:
                 parts = (line.content.fold(room) if line.fold else line.content.wrap(room)) or [Content("")]
             if line.hanging and len(parts) > 1:
-                rest, room = line.content[len(parts[0]) :], max(8, room - line.hanging)
+                rest, room = line.content[len(parts[0]) :], max(8, room - self._hang(line))
                 parts = [parts[0], *(rest.fold(room) if line.fold else _lstrip(rest).wrap(room))]
             self._layout.extend((index, part, number) for number, part in enumerate(parts))
         self._strips.clear()
         self.virtual_size = Size(0, len(self._layout))
+
+    def _hang(self, line: Line) -> int:
+        """Its hanging indent, smaller where a narrow pane would leave no room for a word beside it."""
+        return min(line.hanging, max(2, (self._layout_width or self._width()) - line.indent - ROOM_FOR_WORDS))
 
     def on_resize(self) -> None:
         self._wrap()
@@ -220,7 +226,7 @@ class LineView(ScrollView, can_focus=True):
             if line.bar:
                 content = content + Content.styled("▎ ", line.bar)
             if line.hanging and number:
-                content = content + Content(" " * line.hanging)
+                content = content + Content(" " * self._hang(line))
             content = content + part
             if line.right is not None and number == 0:
                 fill = width - 1 - content.cell_length - line.right.cell_length

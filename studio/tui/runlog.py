@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from studio.errors import StudioError
-from studio.render import gate, questions, secrets
+from studio.render import gate, labels, questions, secrets
 from studio.requests import RunEvent, RunPlan
 from studio.tui import draw
 from studio.tui.lines import BLANK, Line
@@ -30,12 +30,12 @@ def plan_lines(plan: RunPlan) -> tuple[Line, ...]:
     lines = [Line(draw.own("Runs", "bold $primary"), 1)]
     lines.append(
         Line(
-            draw.text(draw.names(plan.runs) or "nothing: this is the end of the thread", "bold" if plan.runs else "$quiet", 400),
+            draw.text(labels.names(plan.runs) or "nothing: the graph ended here", "bold" if plan.runs else "$quiet", 400),
             2,
         )
     )
     if plan.kept:
-        lines += [Line(draw.own("Kept", "bold $primary"), 1), Line(draw.text(draw.names(plan.kept), "$quiet", 400), 2)]
+        lines += [Line(draw.own("Kept", "bold $primary"), 1), Line(draw.text(labels.names(plan.kept), "$quiet", 400), 2)]
     for title, style, words in (
         ("Will ask", "$wait", plan.asks),
         ("May happen twice", "$error", plan.side_effects),

@@ -70,6 +70,10 @@ class TabLine(Static):
                 + Content.styled("─" * gap, "$line")
             )
             self._spots.append((start, start + len(name), tab))
+        shift = max(0, next(stop for _, stop, tab in self._spots if tab == self.active) - width)
+        if shift:  # too narrow for all of them: the one that is shown stays in view
+            top, under = top[shift:], under[shift:]
+            self._spots = [(start - shift, stop - shift, tab) for start, stop, tab in self._spots]
         right = Content.styled(f"vs {self._against}", "$faint") if self._against else Content("")
         fill = width - top.cell_length - right.cell_length
         if fill >= 0:

@@ -23,8 +23,8 @@ _BADGES = {
     "failed": ("failed", "$error"),
     "ready": ("ready", "$lane-main"),
 }
-_ENCRYPTED = ("aes", "$faint")
-_SHAPE_SAYS_IT = ("answered", "fork", "head", "aes")
+_ENCRYPTED = ("encrypted", "$faint")
+_SHAPE_SAYS_IT = ("answered", "fork", "head", "encrypted")
 """Badges that make room for the label where both do not fit."""
 
 

@@ -47,7 +47,8 @@ def _ran(session: Session, tree: CheckpointTree, point: Point) -> list[Line]:
         "fork": "A fork made it; no task ran.",
     }.get(point.row.checkpoint.source or "", "")
     if point.row.nodes or not words:
-        return _reasons(why.reasons(session, tree, point.address))
+        none = Line(draw.own("Not known: this file does not tell why it ran.", "$quiet"), 1)
+        return _reasons(why.reasons(session, tree, point.address)) or [none]
     return [Line(draw.own(words, "$quiet"), 1)]
 
 
@@ -57,7 +58,7 @@ def _wrote(step: why.Step, path: str) -> Line:
     elif step.kind == "input":
         words = draw.own("The input gave it", "bold")
     elif step.kind == "node":
-        words = draw.own(draw.names(step.nodes), "bold $primary") + draw.own(" wrote it")
+        words = draw.own(labels.names(step.nodes), "bold $primary") + draw.own(" wrote it")
     else:
         words = draw.own("Who wrote it is not known", "bold $wait")
     change, how = step.changes[0], BASIS.get(step.basis, "")

@@ -170,7 +170,10 @@ class Desk:
             return ""
         words = {why_view.because(task) for task in self.session.state(parent).tasks}
         words.discard("")
-        return f"ran {words.pop()}" if len(words) == 1 else ""
+        if len(words) != 1:
+            return ""
+        reason = words.pop()
+        return reason if reason.startswith("started ") else f"ran {reason}"
 
     # ------------------------------------------------------------------ what the page draws
 
@@ -263,7 +266,7 @@ class Desk:
             conversation=chat.conversation(self.session, self.tree, place, self.state, before=before)
             if tab == "conversation"
             else None,
-            state=detail.state_view(self.listed, self.sizes, place, shown) if tab == "state" else None,
+            state=detail.state_view(self.listed, self.sizes, place, self.tree, shown) if tab == "state" else None,
             tasks=detail.tasks_view(self.state, place, self.tree, self.subgraph_runs) if tab == "tasks" else None,
             raw=detail.raw_view(self.state, self.session.show_secrets) if tab == "raw" else None,
             branches=runs.branches(self.session, self.tree, place) if tab == "branches" else None,

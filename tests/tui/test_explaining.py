@@ -24,7 +24,7 @@ async def test_supersteps_that_were_not_stored_are_said(tmp_path: Path) -> None:
         async with driven(session, size=(160, 40)) as drive:
             await drive.loaded()
             text = drive.text()
-            assert "supersteps 4 to 7 were not stored: normal with durability exit" in text
+            assert "Supersteps 4 to 7 were not stored: normal with durability exit" in text
             assert "steps -1 to 2 not stored" in text
 
 

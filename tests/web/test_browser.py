@@ -554,7 +554,7 @@ def test_every_tab_is_whole_beside_what_the_checkpoint_is_compared_with(
     at = "/f/support_agent.sqlite?thread=refund-4711&at=s1"
     with served(support, tmp_path, at) as url, visit(browser, url, viewport=size) as seen:
         tabs, note = seen.page.locator(".tabs"), seen.page.locator(".compared")
-        assert "Branches" in tabs.inner_text() and "compared with" in note.inner_text()
+        assert "Branches" in tabs.inner_text() and "vs parent" in note.inner_text() or "vs origin" in note.inner_text()
         assert tabs.evaluate("tabs => tabs.scrollWidth <= tabs.clientWidth")
         assert note.evaluate("note => note.getBoundingClientRect().height") < 60
         assert note.evaluate("note => note.scrollWidth <= note.clientWidth")

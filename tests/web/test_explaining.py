@@ -27,7 +27,7 @@ def test_supersteps_that_were_not_stored_are_said_in_the_timeline_and_in_changes
     with client_of(make_gaps(tmp_path / "gaps.sqlite")) as client:
         page = client.get("/?thread=t&at=1").text
         assert "#1 · superstep · steps 4 to 7 not stored" in page
-        assert "supersteps 4 to 7 were not stored: normal with durability exit" in page
+        assert "Supersteps 4 to 7 were not stored: normal with durability exit" in page
         assert "Not everything could be read" not in page
 
 

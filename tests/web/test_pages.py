@@ -137,7 +137,7 @@ def test_search_marks_the_text_and_leads_to_it(page: TestClient) -> None:
 
 def test_head_and_foot_say_what_they_count(page: TestClient) -> None:
     html = soup(page, REFUND + "&at=5")
-    assert words(html.select_one(".pane-head .dim")) == "14 checkpoints · 4 of them in 1 subgraph"
+    assert words(html.select_one(".pane-head .dim")) == "14 checkpoints, 4 in 1 subgraph"
     assert words(html.select_one(".scrub-text")) == "6 of 10 on this branch"
     inner = soup(page, html.select('a.row[aria-level="2"]')[1]["href"])
     assert words(inner.select_one(".scrub-text")) == "2 of 4 in this subgraph"
@@ -156,7 +156,7 @@ def test_a_pinned_base_and_the_tab_are_part_of_the_address(page: TestClient) -> 
     pin = html.select_one("a.compared")
     pinned = soup(page, pin["href"])
     later = soup(page, REFUND + "&at=9&base=" + re.search(r"base=([^&]+)", pin["href"]).group(1))  # type: ignore[union-attr]
-    assert "compared with base #5" in later.text and "compared with parent" in pinned.text
+    assert "vs base #5" in later.text and "vs parent" in pinned.text
 
 
 def test_the_scrubber_goes_to_the_step_of_the_branch(page: TestClient) -> None:

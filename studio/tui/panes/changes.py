@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from textual.content import Content
 
-from studio import tagged, toolcalls
+from studio import noted, tagged, toolcalls
 from studio.calling import SubgraphRun
 from studio.model import Author, Change, State, Task, Value, Verdict
 from studio.render import explained as explained_words
@@ -33,20 +33,23 @@ def build(point: Point, tree: CheckpointTree) -> tuple[Line, ...]:
     found = point.comparison
     what = list(changes(found.changes, point.state, show_secrets=point.show_secrets, explained=found.explained))
     if not what:
-        what.append(Line(draw.own(_nothing_changed(point), "$quiet"), 1))
-    gap = explained_words.gap_note(point.row) if found.explained else ""
+        what.append(Line(draw.own(noted.hidden_change(found) or _nothing_changed(point), "$quiet"), 1))
+    gap = explained_words.gap_between(found, point.row)
     if gap:
-        what.insert(0, Line(draw.own(gap, "$faint"), 1))
+        what.insert(0, Line(draw.own(f"{labels.sentence(gap)}.", "$faint"), 1))
+    hidden = noted.hidden_base(found, point.against)
+    if hidden:
+        what.insert(0, Line(draw.own(f"{labels.sentence(hidden)}.", "$wait"), 1))
     what.extend(_unchanged(point))
     then = scheduled(point.state, tree, point.runs)
     lines = [*then, BLANK, *what] if _wants_a_person(point.state) else [*what, BLANK, *then]
     caller = called_from(point, tree)
     if caller is not None:
         lines = [caller, BLANK, *lines]
-    problems = [*point.comparison.problems, *point.state.problems, *toolcalls.problems(point.state)]
-    for problem in problems[:20]:
-        told = labels.problem_text(problem, point.state.checkpoint.checkpoint_id)
-        lines.append(Line(draw.join(draw.own("!", "$wait bold"), draw.text(told, "$wait")), 1, hanging=2))
+    odd = (*point.state.problems, *found.problems, *toolcalls.problems(point.state))
+    problems = noted.sentences(odd, tree, point.address)
+    for told in problems[:20]:
+        lines.append(Line(draw.join(draw.own("!", "$wait bold"), draw.own(told, "$wait")), 1, hanging=2))
     if len(problems) > 20:
         lines.append(Line(draw.own(labels.plural(len(problems) - 20, "more problem"), "$wait"), 1))
     return tuple(lines)
@@ -255,7 +258,7 @@ def _unchanged(point: Point) -> list[Line]:
         ):
             left = len(value) - sum(change.channel == channel and change.op != "remove" for change in point.comparison.changes)
             if left > 0:
-                words.append(f"{left:,} in {gate.line(channel, 30)}")
+                words.append(labels.counted_in(left, gate.line(channel, 30)))
     words.extend(gate.line(channel, 30) for channel in same[:8])
     if len(same) > 8:
         words.append(labels.plural(len(same) - 8, "more channel"))
@@ -275,11 +278,10 @@ def scheduled(state: State, tree: CheckpointTree, runs: Runs) -> list[Line]:
     following = state.next
     right = None
     if following:
-        right = draw.own("next: ", "$faint") + draw.text(draw.names(following), "$quiet", 40)
+        right = draw.own("next: ", "$faint") + draw.text(labels.names(following), "$quiet", 40)
     lines = [Line(draw.own("Scheduled from here", "bold"), 1, right=right)]
     if not state.tasks:
-        words = "Nothing: the graph ended here." if following == () else "What runs next cannot be known from this file."
-        return [*lines, Line(draw.own(words, "$quiet"), 2)]
+        return [*lines, Line(draw.own(noted.nothing_scheduled(state), "$quiet"), 2)]
     for task in state.tasks[:50]:
         lines.extend(task_lines(task))
         lines.extend(run_lines(task, tree, runs, 4))

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from textual.content import Content
 
-from studio import tagged
+from studio import noted, tagged
 from studio.model import Task
 from studio.render import gate, labels, preview, questions, secrets
 from studio.tui import draw
@@ -25,12 +25,7 @@ def build(point: Point, tree: CheckpointTree) -> tuple[Line, ...]:
     """The lines of the pane."""
     state = point.state
     if not state.tasks:
-        words = (
-            "No task was scheduled: the graph ended here."
-            if state.next == ()
-            else "The tasks of this checkpoint cannot be known from this file."
-        )
-        return (Line(draw.own(words, "$quiet"), 1),)
+        return (Line(draw.own(noted.nothing_scheduled(state), "$quiet"), 1),)
     lines: list[Line] = []
     for task in state.tasks:
         lines.extend(_task(task, point, tree))

@@ -17,7 +17,7 @@ from textual.worker import get_current_worker
 from studio import tagged
 from studio.errors import PatchError, StudioError
 from studio.model import Tagged_JSON, Value
-from studio.render import gate
+from studio.render import gate, labels
 from studio.requests import ForkPreview, ForkRequest, Patch
 from studio.tui import draw, moves
 from studio.tui.keys import KeyLine
@@ -62,7 +62,7 @@ class ForkScreen(ModalScreen[Made | None]):
 
     def compose(self) -> ComposeResult:
         row = self.point.row
-        following = draw.names(self.point.state.next or ()) or "nothing"
+        following = labels.names(self.point.state.next or ()) or "nothing"
         with Vertical(id="fork-box", classes="dialog"):
             with Horizontal(id="fork-body"):
                 with Vertical(id="fork-left"):
@@ -118,7 +118,7 @@ class ForkScreen(ModalScreen[Made | None]):
     def _offer(self, goto: tuple[str, ...], nodes: tuple[str, ...]) -> None:
         if not self.is_attached:  # left meanwhile
             return
-        following = draw.names(self.point.state.next or ()) or "nothing"
+        following = labels.names(self.point.state.next or ()) or "nothing"
         choices = [
             (Content(f"as recorded: {following}"), ""),
             *((Content(f"go to {gate.line(name, 40)}"), name) for name in goto),
@@ -366,7 +366,7 @@ def preview_lines(preview: ForkPreview, request: ForkRequest, point: Point) -> t
     if preview.next is None:
         lines.append(Line(draw.own("cannot be known before it runs", "$quiet"), 2))
     elif preview.next:
-        lines.append(Line(draw.text(draw.names(preview.next), "bold", 200), 2))
+        lines.append(Line(draw.text(labels.names(preview.next), "bold", 200), 2))
     else:
         lines.append(Line(draw.own("nothing: this is the end of the thread", "$quiet"), 2))
     if preview.refused is not None:

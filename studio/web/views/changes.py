@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from studio import tagged, toolcalls
+from studio import noted, tagged, toolcalls
 from studio.calling import SubgraphRun
 from studio.history.namespaces import ns_node
 from studio.model import START, Author, Change, Comparison, State, Task, Value, Verdict
@@ -105,6 +105,10 @@ class Changes:
     problems: tuple[str, ...]
     compared: str
     gap: str
+    nothing_scheduled: str
+    """Said where there are no tasks."""
+    base_hidden: str
+    """That what the state is compared with cannot be read."""
 
 
 def changes(
@@ -124,16 +128,26 @@ def changes(
         groups=groups,
         unchanged=_unchanged(place, comparison, state),
         scheduled=tuple(scheduled(task, place, tree, runs) for task in state.tasks),
-        next_text=next_text(state),
-        empty="" if groups else "Nothing in the state changed." if comparison.before is not None else "The state is empty here.",
-        problems=tuple(
-            labels.problem_text(problem, state.checkpoint.checkpoint_id)
-            for problem in (*comparison.problems, *state.problems, *toolcalls.problems(state))
-            if not (problem.kind == "unexplained-value" and problem.where.partition("/")[2] in told)
+        next_text=f"next: {labels.names(state.next)}" if state.next else "",
+        nothing_scheduled=noted.nothing_scheduled(state),
+        empty="" if groups else noted.hidden_change(comparison) or _nothing_changed(comparison),
+        problems=noted.sentences(
+            (
+                problem
+                for problem in (*state.problems, *comparison.problems, *toolcalls.problems(state))
+                if not (problem.kind == "unexplained-value" and problem.where.partition("/")[2] in told)
+            ),
+            tree,
+            state.checkpoint.address,
         ),
         compared=gate.line(compared),
-        gap=explained.gap_note(tree.row(state.checkpoint.address)) if comparison.explained else "",
+        gap=labels.sentence(explained.gap_between(comparison, tree.row(state.checkpoint.address))),
+        base_hidden=labels.sentence(noted.hidden_base(comparison, gate.line(compared))),
     )
+
+
+def _nothing_changed(comparison: Comparison) -> str:
+    return "Nothing in the state changed." if comparison.before is not None else "The state is empty here."
 
 
 def _groups(place: Place, comparison: Comparison, reveal: Reveal) -> tuple[Group, ...]:
@@ -246,26 +260,11 @@ def _unchanged(place: Place, comparison: Comparison, state: State) -> Unchanged 
                 href = place.to(tab="state", path=tagged.join_path([channel])).url()
                 lines.append((Line(gate.line(channel, 60), shown(value, channel)), href))
         elif isinstance(value, list) and "" not in inner and len(value) > len(inner):
-            words.append(_counted(len(value) - len(inner), gate.line(channel, 60)))
+            words.append(labels.counted_in(len(value) - len(inner), gate.line(channel, 60)))
     if not words or comparison.before is None:
         return None
     shown_words = ", ".join(words[:6]) + (f" and {len(words) - 6} more" if len(words) > 6 else "")
     return Unchanged(f"{shown_words} unchanged", tuple(lines))
-
-
-def _counted(count: int, channel: str) -> str:
-    """`5 messages`, `1 message`."""
-    return f"{count:,} {channel.removesuffix('s') if count == 1 else channel}"
-
-
-def next_text(state: State) -> str:
-    if state.next is None:
-        return "next: not known"
-    if not state.next:
-        return "nothing left to run"
-    names = [gate.line(name, 60) if name else "?" for name in state.next]
-    counts = {name: names.count(name) for name in names}
-    return "next: " + ", ".join(name if count == 1 else f"{name} ×{count}" for name, count in counts.items())
 
 
 STATUS_KINDS = {"done": "ok", "failed": "fail", "paused": "wait", "pending": "idle", "unknown": "idle"}
@@ -307,15 +306,15 @@ def scheduled(task: Task, place: Place, tree: CheckpointTree, runs: Runs) -> Sch
     )
 
 
-def tracks(task: Task, place: Place, tree: CheckpointTree, runs: Runs) -> tuple[tuple[str, str], ...]:
+def tracks(task: Task, place: Place, tree: CheckpointTree, runs: Runs, word: str = "subgraph ") -> tuple[tuple[str, str], ...]:
     """(words, link to the first row) of each subgraph run that a task started; without a link where its rows are not here."""
     missing = ((gate.line(f"{labels.UNSTORED}: {task.unstored}", 300), ""),) if task.unstored else ()
     found = runs.get(task.id or "", ())
     if not found:
-        return (*((f"subgraph {gate.line(ns_node(ns), 60)}", "") for ns in task.subgraph_ns if ns), *missing)
+        return (*((f"{word}{gate.line(ns_node(ns), 60)}", "") for ns in task.subgraph_ns if ns), *missing)
     here = (
         (
-            f"subgraph #{tree.number(run.first)}" + (f" … #{tree.number(run.last)}" if run.count > 1 else ""),
+            f"{word}#{tree.number(run.first)}" + (f" … #{tree.number(run.last)}" if run.count > 1 else ""),
             place.at_address(run.first, path=None).url(),
         )
         for run in found

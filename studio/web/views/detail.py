@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-from studio import tagged, toolcalls
+from studio import noted, tagged, toolcalls
 from studio.growing import Compared
 from studio.model import Interrupt, State, Task, Value
 from studio.render import gate, labels, masking, preview, questions, secrets
@@ -77,7 +77,8 @@ class RawView:
     """(title, JSON text, characters that were cut)."""
 
 
-def state_view(state: State, sizes: Compared, place: Place, reveal: Reveal) -> StateView:
+def state_view(state: State, sizes: Compared, place: Place, tree: CheckpointTree, reveal: Reveal) -> StateView:
+    closed = noted.unreadable(state.problems, state.checkpoint.checkpoint_id) and not state.values
     opened = (place.path,) if place.path else ()
     names = list(state.values)
     wanted = (tagged.split_path(place.path) or [""])[0] if place.path else ""
@@ -124,10 +125,15 @@ def state_view(state: State, sizes: Compared, place: Place, reveal: Reveal) -> S
         empty=""
         if names or state.unrebuilt
         else gate.line(labels.empty_state(state, "This checkpoint holds no state channels yet."), 400),
-        problems=tuple(
-            labels.problem_text(problem, state.checkpoint.checkpoint_id)
-            for problem in (*state.problems, *toolcalls.problems(state))
-            if problem.kind != "rebuilt-unavailable"  # said at the channel
+        problems=noted.sentences(
+            (
+                problem
+                for problem in (*state.problems, *toolcalls.problems(state))
+                if problem.kind != "rebuilt-unavailable"  # said at the channel
+                and not (closed and problem.kind == "undecodable")  # said in place of the values
+            ),
+            tree,
+            state.checkpoint.address,
         ),
     )
 
@@ -157,14 +163,7 @@ def subtree(
 
 def tasks_view(state: State, place: Place, tree: CheckpointTree, runs: Runs) -> TasksView:
     tasks = tuple(_task(task, place, tree, runs) for task in state.tasks)
-    empty = ""
-    if not tasks:
-        empty = (
-            "Nothing was scheduled from here: this run was done."
-            if state.next == ()
-            else "This file does not tell what was scheduled from here."
-        )
-    return TasksView(tasks, empty)
+    return TasksView(tasks, "" if tasks else noted.nothing_scheduled(state))
 
 
 def _task(task: Task, place: Place, tree: CheckpointTree, runs: Runs) -> TaskView:
@@ -179,7 +178,7 @@ def _task(task: Task, place: Place, tree: CheckpointTree, runs: Runs) -> TaskVie
         earlier=tuple(preview.summary(answer, 200) for answer in task.earlier_answers[:8]),
         error=gate.clean(secrets.mask_text(task.error)) if task.error else "",
         arg=preview.summary(task.arg, 300) if task.arg is not None else "",
-        links=tracks(task, place, tree, runs),
+        links=tracks(task, place, tree, runs, word=""),
         id=gate.line(task.id or "not known", 80),
         path=gate.line(task.path or "", 200),
         inferred=task.inferred,

@@ -11,7 +11,7 @@ from typing import Protocol
 from studio import tagged
 from studio.errors import StudioError
 from studio.model import Value
-from studio.render import gate, masking, preview, questions, secrets
+from studio.render import gate, labels, masking, preview, questions, secrets
 from studio.requests import ForkPreview, RunPlan
 from studio.running.ways import NOTHING_LEFT
 from studio.web.views.values import Shown, Span, shown, text_spans
@@ -66,7 +66,8 @@ class Effect:
 
 @dataclass(frozen=True, slots=True)
 class PlanView:
-    runs: tuple[str, ...]
+    runs: str
+    """`review, research ×3`"""
     kept: tuple[str, ...]
     asks: tuple[str, ...]
     side_effects: tuple[str, ...]
@@ -291,7 +292,7 @@ def _effect(path: str, op: str, before: Value, after: Value) -> Effect:
 def _names(names: Sequence[str | None] | None) -> str:
     if names is None:
         return "not known"
-    return ", ".join(gate.line(name, 60) if name else "?" for name in names) or "nothing: the thread would be done"
+    return labels.names(names) or "nothing"
 
 
 def seal(texts: Iterable[str]) -> str:
@@ -319,7 +320,7 @@ def _plan(plan: RunPlan) -> PlanView:
         for use in plan.types
     )
     return PlanView(
-        runs=lines(plan.runs),
+        runs=labels.names(plan.runs),
         kept=lines(plan.kept),
         asks=lines(plan.asks),
         side_effects=lines(plan.side_effects),

@@ -149,13 +149,12 @@ def _concerns(problem: Problem, thread_id: str | None) -> bool:
 
 
 def _summary(tree: CheckpointTree) -> str:
-    parts = [labels.plural(len(tree), "checkpoint")]
+    inner = sum(1 for name in tree.namespaces if name)
+    inside = f", {tree.inner_count:,} in {labels.plural(inner, 'subgraph')}" if inner else ""
+    parts = [labels.plural(len(tree), "checkpoint") + inside]
     branches = len(leaves(tree))
     if branches > 1:
         parts.append(labels.plural(branches, "branch"))
-    inner = sum(1 for name in tree.namespaces if name)
-    if inner:
-        parts.append(f"{tree.inner_count:,} of them in {labels.plural(inner, 'subgraph')}")
     return " · ".join(parts)
 
 
