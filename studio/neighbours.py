@@ -110,6 +110,11 @@ def count_words(table: Neighbour | CountedSet) -> str:
     return f"more than {table.rows:,}" if table.more else f"{table.rows:,}"
 
 
+def rows_in_words(table: Neighbour | CountedSet, word: str = "row") -> str:
+    """`1 row`, `12 rows`, `more than 10,000 rows`."""
+    return f"{count_words(table)} {word}{'' if table.rows == 1 else 's'}"
+
+
 def beside(tables: Iterable[Neighbour]) -> list[Neighbour]:
     """What is no table of checkpoints or writes: stores and caches first."""
     order = ("store", "cache", "other")

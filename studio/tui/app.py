@@ -9,6 +9,7 @@ from rich.console import RenderableType
 from textual import work
 from textual.app import App, SystemCommand
 from textual.binding import Binding, BindingType
+from textual.command import Provider
 from textual.screen import Screen
 from textual.theme import Theme
 from textual.worker import WorkerFailed
@@ -34,7 +35,7 @@ class StudioApp(App[None]):
 
     TITLE = "Checkpoint Studio"
     CSS_PATH = "studio.tcss"
-    COMMANDS = App.COMMANDS | {StudioCommands}
+    COMMANDS: ClassVar[set[type[Provider] | Callable[[], type[Provider]]]] = {StudioCommands}
     ENABLE_COMMAND_PALETTE = True
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("ctrl+q", "quit", "Quit", show=False, priority=True),

@@ -29,7 +29,7 @@ _ORDER = ("Change", "View", "Copy", "Move", "Help")
 
 
 class StudioCommands(Provider):
-    """Actions and checkpoints for the palette."""
+    """Actions, then Textual's own commands; checkpoints where one is asked for."""
 
     _names: Sequence[tuple[str, Content, Address]] = ()
 
@@ -62,21 +62,25 @@ class StudioCommands(Provider):
 
     async def discover(self) -> Hits:
         main = self.main
-        if main is None:
-            return
         for action in sorted(ACTIONS, key=lambda action: _ORDER.index(action.group) if action.group in _ORDER else 9):
-            if self._offers(main, action.id):
+            if main is not None and self._offers(main, action.id):
                 yield DiscoveryHit(
                     f"{action.title}",
                     partial(self._after, main.action_do, action.id),
                     help=f"{keys.printed(action.id)}   {action.help}",
                 )
+        for command in self.app.get_system_commands(self.screen):
+            yield DiscoveryHit(command.title, command.callback, help=command.help)
 
     async def search(self, query: str) -> Hits:
+        matcher = self.matcher(query)
+        for command in self.app.get_system_commands(self.screen):
+            score = matcher.match(command.title)
+            if score > 0:
+                yield Hit(score, matcher.highlight(command.title), command.callback, help=command.help)
         main = self.main
         if main is None:
             return
-        matcher = self.matcher(query)
         for action in ACTIONS:
             score = matcher.match(f"{action.title} {action.help}")
             if score > 0 and self._offers(main, action.id):

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 from textual.command import CommandPalette
-from textual.widgets import Input
+from textual.widgets import Input, OptionList
 
 from studio.actions import ACTIONS
 from studio.model import Address
@@ -296,6 +296,17 @@ async def test_every_action_of_the_table_is_bound_and_answered(shop: Path, tmp_p
     for action in ACTIONS:
         assert f"do('{action.id}')" in bound
         assert action.id in TABS or hasattr(MainScreen, f"do_{action.id}")
+
+
+async def test_the_palette_offers_what_the_studio_does_before_what_any_application_does(shop: Path, tmp_path: Path) -> None:
+    with opened(shop, tmp_path / "s.sqlite") as session:
+        async with driven(session, session.resolve("head", "done"), (120, 60)) as drive:
+            await drive.until(lambda: drive.main.point)
+            await drive.press("ctrl+p")
+            await drive.shows("Same point again")
+            await drive.until(lambda: drive.app.screen.query_one(OptionList).option_count > 20)
+            titles = [str(option.prompt) for option in drive.app.screen.query_one(OptionList).options]
+            assert titles[0].startswith("Fork") and any(title.startswith("Quit") for title in titles[20:])
 
 
 async def test_the_palette_finds_actions_and_checkpoints(shop: Path, tmp_path: Path) -> None:

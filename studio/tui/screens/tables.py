@@ -14,7 +14,7 @@ from textual.message import Message
 from textual.screen import ModalScreen
 
 from studio.errors import StudioError
-from studio.neighbours import NOT_VERSIONED, Item, Items, Namespaces, count_words
+from studio.neighbours import NOT_VERSIONED, Item, Items, Namespaces, rows_in_words
 from studio.render import gate, labels, masking, preview
 from studio.stores.neighbours import SHAPES, Neighbour
 from studio.stores.view import View
@@ -185,7 +185,7 @@ class EntriesScreen(ModalScreen[None]):
         self._more = event.more
         self.query_one("#entries", LineView).show(event.lines)
         last = f"{self._start + 1:,} and on" if self._start or event.more else ""
-        self.query_one("#entry-keys", KeyLine).say(f"{count_words(self.table)} rows{', from ' + last if last else ''}")
+        self.query_one("#entry-keys", KeyLine).say(f"{rows_in_words(self.table)}{', from ' + last if last else ''}")
 
     def on_failed(self, event: Failed) -> None:
         self.app.complain(event.error, event.what)
@@ -207,7 +207,7 @@ def read_rows(session: Session) -> tuple[Row, ...]:
     for one in sets:
         note = f"with {one.writes}" if one.writes else "without a table of writes"
         note += " · shown here" if one.shown else " · enter shows this one instead"
-        facts, other = f"{count_words(one)} checkpoints", View(one.checkpoints, view.without_wal)
+        facts, other = rows_in_words(one, "checkpoint"), View(one.checkpoints, view.without_wal)
         rows.append(Row(one.checkpoints, "checkpoints", facts, note, other, shown=one.shown))
     if view.without_wal or any(problem.kind == "wal-disagrees" for problem in session.problems()):
         what, note = (
@@ -217,7 +217,7 @@ def read_rows(session: Session) -> tuple[Row, ...]:
     for table in neighbours.tables():
         if table.kind != "checkpoints":
             note = "written by the tasks of a thread" if table.kind == "writes" else NOT_VERSIONED
-            rows.append(Row(table.name, KINDS[table.kind], f"{count_words(table)} rows", note, table=table))
+            rows.append(Row(table.name, KINDS[table.kind], rows_in_words(table), note, table=table))
     return tuple(rows)
 
 

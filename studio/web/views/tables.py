@@ -6,7 +6,7 @@ import os
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from studio.neighbours import NOT_VERSIONED, Item, Items, Namespaces, Neighbours, count_words, in_words
+from studio.neighbours import NOT_VERSIONED, Item, Items, Namespaces, Neighbours, in_words, rows_in_words
 from studio.render import gate, labels, masking, preview
 from studio.session import Session
 from studio.stores.neighbours import SHAPES, Neighbour
@@ -122,7 +122,7 @@ def choices(session: Session, neighbours: Neighbours, slug_of: SlugOf) -> tuple[
     sets = neighbours.sets()
     for one in sets if len(sets) > 1 else ():
         href = Place(slug_of(View(one.checkpoints, view.without_wal))).url("threads")
-        facts = f"{count_words(one)} checkpoints" + ("" if one.writes else ", no writes")
+        facts = rows_in_words(one, "checkpoint") + ("" if one.writes else ", no writes")
         found.append(Choice(gate.line(one.checkpoints, 60), facts, href, one.shown))
     if view.without_wal or any(problem.kind == "wal-disagrees" for problem in session.problems()):
         for without, name in ((False, "with its -wal"), (True, "without its -wal")):
@@ -138,7 +138,7 @@ def table_rows(tables: list[Neighbour], file: str, current: str) -> tuple[TableR
         TableRow(
             gate.line(table.name, 80),
             KINDS[table.kind],
-            count_words(table),
+            rows_in_words(table),
             gate.line(", ".join(table.columns), 120) or "cannot be read",
             ("shown" if table.shown else "") if table.kind in ("checkpoints", "writes") else NOT_VERSIONED,
             _url(file, table.name),
@@ -164,7 +164,7 @@ def entries(items: Items, namespaces: Namespaces, file: str, asked: Asked, *, sh
     return Entries(
         gate.line(table.name, 80),
         KINDS[table.kind],
-        count_words(table),
+        rows_in_words(table),
         NOT_VERSIONED if table.kind not in ("checkpoints", "writes") else "",
         tuple(chips),
         namespaces.more or len(namespaces.found) > MOST_CHIPS,
