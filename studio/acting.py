@@ -62,6 +62,10 @@ class Acting(ABC):
             self._graph = GraphSpec()
         return self._graph
 
+    @graph.setter
+    def graph(self, spec: GraphSpec) -> None:
+        self._graph = spec
+
     # ------------------------------------------------------------------ forking
 
     @property

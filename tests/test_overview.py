@@ -85,9 +85,9 @@ def test_the_list_streams(shop: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     asked: list[str] = []
     state = explainer.state
 
-    def noting(address: Address) -> State:
+    def noting(address: Address, *, causes: bool = True) -> State:
         asked.append(address.thread_id)
-        return state(address)
+        return state(address, causes=causes)
 
     monkeypatch.setattr(explainer, "state", noting)
     stream = threads(store, explainer)

@@ -193,7 +193,7 @@ class TestTheLifeOfAChild:
     def test_when_the_studio_dies_its_children_and_grandchildren_die(self, project: Path, database: Path) -> None:
         code = (
             "import sys; from studio.running.graphs import find_graph\n"
-            "from studio.model import GraphSpec; from studio.runner import Child\n"
+            "from studio.requests import GraphSpec; from studio.runner import Child\n"
             "child = Child(find_graph(GraphSpec('looping', cwd=sys.argv[1])),"
             " {'op': 'run', 'database': sys.argv[2], 'thread_id': 't', 'input': {'json': {}}})\n"
             "print(child.pid, flush=True); child.run(lambda event: None)"
