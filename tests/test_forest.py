@@ -315,3 +315,17 @@ def test_what_a_tree_counts_is_the_same_whether_it_grew_or_was_read_as_a_whole(s
                 assert counts(tree) == counts(whole)
         assert tree.branch_count == 3
         assert [problem.kind for problem in tree.problems] == ["no-metadata"]
+
+
+def test_after_all_forks_were_removed_the_next_one_is_the_first_again(shop: Path, tmp_path: Path) -> None:
+    scratch = tmp_path / "scratch.sqlite"
+    with closing(Session.open(str(shop), scratch=str(scratch))) as session:
+        session.refresh()
+        origin = session.resolve("#2", "done")
+        for expected in ("s1", "s2"):
+            assert session.tree("done").number(session.fork(ForkRequest(origin)).address) == expected
+        for name in (scratch.name, scratch.name + "-wal", scratch.name + "-shm"):
+            (tmp_path / name).unlink(missing_ok=True)
+        session.refresh()
+        assert not any(number.startswith("s") for number in numbers(session, "done").values())
+        assert session.tree("done").number(session.fork(ForkRequest(origin)).address) == "s1"

@@ -93,7 +93,9 @@ class Growth:
     def start_again(self, keys: Container[Key]) -> None:
         """Empty the tree, since rows of it are gone from the file. Those with these keys keep their numbers when they return."""
         held = {key: (node.number, node.inner_count) for key, node in self._nodes.items() if key in keys}
-        counters = self._counters if held else {"base": 0, "scratch": 0}
+        # of rows that are all gone no number is in use: the next fork is s1 again, as for whoever opens the file now
+        kept = {number.startswith("s") for number, _ in held.values()}
+        counters = {"base": self._counters["base"] if held else 0, "scratch": self._counters["scratch"] if True in kept else 0}
         fresh = Growth(self.thread_id)
         fresh.facts.version = self.facts.version + 1
         self.facts, self.head, self._nodes, self._order, self._waiting = fresh.facts, None, fresh._nodes, fresh._order, {}
