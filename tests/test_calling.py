@@ -85,7 +85,7 @@ def test_show_names_the_runs_and_the_caller(tmp_path: Path, studio: Studio) -> N
 def test_the_page_links_both_ways(tmp_path: Path, tab: str) -> None:
     with client_of(nested.make_persistent(tmp_path / "memory.sqlite")) as client:
         page = client.get(f"/?thread=t&at=6&tab={tab}").text
-        assert ">subgraph #2.5 … #2.8</a>" in page
+        assert {"changes": ">subgraph #2.5 … #2.8</a>", "tasks": ">#2.5 … #2.8</a>"}[tab] in page
         assert 'data-do="inner"' in page
         inside = client.get("/?thread=t&at=2.6&ns=memory").text
         assert 'data-do="caller"' in inside

@@ -8,6 +8,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from typing import TypeVar
+from weakref import WeakMethod
 
 from studio.explain.cache import Bounded
 from studio.explain.channels import INTERRUPT, RESUME
@@ -46,14 +47,15 @@ class Threads:
         return self._once(("children", thread_id), lambda: by_parent(header for _, header in self.store.checkpoints(thread_id)))
 
     def note_children(self, thread_id: str, children_of: ChildrenOf) -> None:
-        """Take the children of a thread's checkpoints from somebody who knows them anyway."""
+        """Take the children of a thread's checkpoints from a method of somebody who knows them anyway, while that one lives."""
         with self._lock:
-            self._cache.put(("children of", thread_id), children_of)
+            self._cache.put(("children of", thread_id), WeakMethod(children_of))
 
     def children_of(self, address: Address) -> Sequence[tuple[str, str | None]]:
         """(id, source) of each child."""
         with self._lock:
-            known: ChildrenOf | None = self._cache.get(("children of", address.thread_id))
+            held: WeakMethod[ChildrenOf] | None = self._cache.get(("children of", address.thread_id))
+        known = held() if held is not None else None
         if known is not None:
             return known(address)
         return self.children(address.thread_id).get((address.checkpoint_ns, address.checkpoint_id), [])
