@@ -42,7 +42,8 @@ _MOVED = object()
 class _Grown:
     tree: CheckpointTree
     headers_cursor: int = 0
-    writes_cursor: int = 0
+    writes_cursor: int | None = None
+    """None before the first look: 0 is that of a thread without writes."""
     base_rows: int = 0
     census: object = None
     """What the store said about the rows up to `counted`: it says something else when one of them was deleted or replaced."""
@@ -61,7 +62,8 @@ class _Grown:
         return time.monotonic() >= self.count_from
 
     def start_again(self) -> None:
-        self.headers_cursor = self.writes_cursor = self.base_rows = 0
+        self.headers_cursor = self.base_rows = 0
+        self.writes_cursor = None
         self.last.clear()
         self.has_callers = False
 
@@ -122,7 +124,7 @@ class Forest:
         if anew:
             grown.start_again()
         fresh = self._read_headers(thread_id, grown)
-        if grown.writes_cursor:
+        if grown.writes_cursor is not None:
             writes = self._overlay.write_headers(thread_id, grown.writes_cursor)
             grown.writes_cursor = max((cursor for cursor, _ in writes), default=grown.writes_cursor)
         else:
@@ -133,7 +135,7 @@ class Forest:
             callers, grown.has_callers = self._overlay.task_keys(thread_id), True
         grown.owes_count = not due
         if due:
-            began, grown.counted = time.monotonic(), (grown.headers_cursor, grown.writes_cursor)
+            began, grown.counted = time.monotonic(), (grown.headers_cursor, grown.writes_cursor or 0)
             census = self._census(thread_id, grown)
             # rows that were deleted between the two readings are noticed now, and the next look builds the tree anew
             grown.census = census if census is None or census[0] == grown.base_rows else _MOVED
@@ -171,7 +173,7 @@ class Forest:
         if rows:
             last = list(grown.last.values())
             reading.ran = self._explainer.node_runs(grown.tree.thread_id, [*headers, *children], rows, last)
-            reading.written = self._explainer.written_channels(rows)
+            reading.written = self._explainer.written_channels(grown.tree.thread_id, rows, last)
             reading.note_rows(rows)
         return reading
 

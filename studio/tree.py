@@ -12,7 +12,8 @@ from dataclasses import replace
 from studio.errors import RefError
 from studio.history.facts import Facts, Key
 from studio.history.gaps import missing_steps
-from studio.history.growth import Growth, Node
+from studio.history.growth import Growth
+from studio.history.node import Node
 from studio.history.refs import resolve
 from studio.history.tally import Tally
 from studio.model import Address, Checkpoint, NodeRun, Problem, Row, Status

@@ -122,6 +122,7 @@ def _count_rows(rows: Iterable[WriteRow], tasks: Tasks, graphs: _Graphs) -> Iter
 def _count_handlers(rows: Iterable[WriteRow], tasks: Tasks, graphs: _Graphs) -> Iterable[tuple[str, str, str]]:
     """Count passages from a failed task to the handler that took over; yields the failed tasks."""
     seen: set[tuple[str, str, str]] = set()
+    by_name: dict[tuple[str, str, str | None], list[tuple[str, str, str]]] = {}
     for row in rows:
         if not row.task_path or "node_error_handler" not in row.task_path:
             continue
@@ -133,9 +134,10 @@ def _count_handlers(rows: Iterable[WriteRow], tasks: Tasks, graphs: _Graphs) -> 
         if path.node is None:
             continue
         graphs.of(row.checkpoint_ns).edges[path.node, _name(tasks[task])] += 1
-        for other, run in tasks.items():
-            if other[:2] == task[:2] and run.name == path.node:
-                yield other
+        if not by_name:
+            for other, run in tasks.items():
+                by_name.setdefault((other[0], other[1], run.name), []).append(other)
+        yield from by_name.get((task[0], task[1], path.node), ())
 
 
 def _name(run: NodeRun) -> str:

@@ -265,9 +265,16 @@ class Explainer:
             found.update(self.threads.learned(Address(thread_id, ns, "")).ran)
         return found
 
-    def written_channels(self, rows: Iterable[WriteRow]) -> dict[tuple[str, str], tuple[str, ...]]:
-        """(ns, checkpoint id) -> the state channels that rows under it were written to."""
-        return written_channels(rows)
+    def written_channels(
+        self, thread_id: str, rows: Iterable[WriteRow], last: Sequence[Checkpoint]
+    ) -> dict[tuple[str, str], tuple[str, ...]]:
+        """(ns, checkpoint id) -> the state channels that rows under it were written to; `last` as for `node_runs`."""
+        newest = self.reader.blob(last[-1].address) if last else None
+        nodes: set[str] = set()
+        if newest is not None and newest.old:
+            for ns in {header.checkpoint_ns for header in last}:
+                nodes |= self.threads.learned(Address(thread_id, ns, "")).nodes
+        return written_channels(rows, nodes)
 
     def graphs(self, thread_id: str) -> tuple[SeenGraph, ...]:
         """The graphs of a thread as it showed them, outer ones first: nodes with their runs, edges with how often each was taken.

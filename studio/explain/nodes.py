@@ -6,7 +6,7 @@ name is the one whose task id comes out right. What is left over is looked up in
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from studio.explain.channels import (
@@ -17,7 +17,6 @@ from studio.explain.channels import (
     NULL_TASK,
     is_internal,
     join_parts,
-    spelled_sources,
     spelled_target,
 )
 from studio.explain.ids import is_synthetic, parse_path, task_id, update_ids
@@ -211,20 +210,17 @@ class _Namer:
         return list(names)
 
 
-def written_channels(rows: Iterable[WriteRow]) -> dict[Key, tuple[str, ...]]:
-    """(ns, checkpoint id) -> state channels that rows under it were written to, in the order of the rows."""
-    rows = list(rows)
-    channels = {row.channel for row in rows}
-    nodes: set[str] = set()
-    if not any(channel.startswith("branch:to:") for channel in channels):  # formats 1 and 2 name channels after nodes
-        for channel in channels:
-            nodes.update(spelled_sources(channel))
-            target = spelled_target(channel)
-            if target:
-                nodes.add(target)
-    internal = {channel: channel in MARKERS or is_internal(channel, nodes) for channel in channels}
+def written_channels(rows: Iterable[WriteRow], nodes: Collection[str]) -> dict[Key, tuple[str, ...]]:
+    """(ns, checkpoint id) -> state channels that rows under it were written to, in the order of the rows.
+
+    `nodes` are those that have channels of their names, in formats 1 and 2; none later.
+    """
+    internal: dict[str, bool] = {}
     found: dict[Key, dict[str, None]] = {}
     for row in rows:
-        if not internal[row.channel]:
-            found.setdefault((row.checkpoint_ns, row.checkpoint_id), {})[row.channel] = None
+        channel = row.channel
+        if channel not in internal:
+            internal[channel] = channel in MARKERS or is_internal(channel, nodes)
+        if not internal[channel]:
+            found.setdefault((row.checkpoint_ns, row.checkpoint_id), {})[channel] = None
     return {key: tuple(names) for key, names in found.items()}

@@ -9,44 +9,16 @@ from __future__ import annotations
 import heapq
 import threading
 from collections.abc import Callable, Container, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
 from operator import attrgetter
 
 from studio.history.facts import Facts, Key, Read
 from studio.history.lanes import Lanes
 from studio.history.namespaces import depth, enclosing, ns_task_id
+from studio.history.node import Node
 from studio.model import Address, Checkpoint, Status
 
-
-@dataclass(slots=True)
-class Node:
-    checkpoint: Checkpoint
-    key: Key
-    number: str = ""
-    parent: Key | None = None
-    """By stored link, in the same namespace, when it is there."""
-    drawn_from: Key | None = None
-    """Row that the line comes from: parent, origin of a fork, or the caller of a subgraph."""
-    children: list[Key] = field(default_factory=list)
-    inner: Sequence[Key] = ()
-    """Rows of subgraphs that were called from here, in first-seen order."""
-    inner_count: int = 0
-    depth: int = 0
-    index: int = -1
-    lane_child: Key | None = None
-    """The child that goes on in this row's lane."""
-
-    def take_inner(self, key: Key) -> None:
-        if not isinstance(self.inner, list):
-            self.inner = []  # few rows have any
-        self.inner.append(key)
-
-    @property
-    def age(self) -> tuple[int, str, str, str]:
-        """Sort key: outer namespaces first, then time, then id."""
-        ns, identity = self.key
-        return (ns.count("|") + bool(ns), self.checkpoint.created_at or "", identity, ns)
-
+LOOSE_ASKED = 16
+"""Subgraphs without a known caller that are asked for it again at each growth."""
 
 Look = Callable[[Address], tuple[Status | None, tuple[str | None, ...] | None]]
 """(live status, next) of a leaf: the only question that needs a state, so it is asked for rows in view alone."""
@@ -85,6 +57,8 @@ class Growth:
         """Rows whose number is their place in this list: nearly all of a long thread."""
         self._turned = 0
         """How often rows that were in the tree may have come to hang elsewhere."""
+        self._loose: dict[str, list[Key]] = {}
+        """Namespace -> its rows that came before the row that called it."""
         self._held_numbers: dict[Key, tuple[str, int]] = {}
         """Number and count of inner rows that rows had before the tree was built anew."""
 
@@ -100,7 +74,7 @@ class Growth:
         fresh.facts.version = self.facts.version + 1
         self.facts, self.head, self._nodes, self._order, self._waiting = fresh.facts, None, fresh._nodes, fresh._order, {}
         self._loops, self._lanes, self._namespace_caller, self._by_number = set(), fresh._lanes, {}, {}
-        self._in_order = []
+        self._in_order, self._loose = [], {}
         self._counters, self._held_numbers = counters, held
         self._turned += 1
 
@@ -121,7 +95,7 @@ class Growth:
     def _goes_on(self, fresh: Sequence[Node]) -> bool:
         """Rows of the root that only go on where the tree ends, the rule in a long thread: one pass. False: nothing was done."""
         nodes, origins, waiting = self._nodes, self.facts.origins, self._waiting
-        if self._counters["scratch"] or self._held_numbers:
+        if self._counters["scratch"] or self._held_numbers or self._loose:
             return False
         newest, before = ("", ""), ""
         for node in fresh:
@@ -164,6 +138,8 @@ class Growth:
                     self._adopt(self._nodes[orphan], node.key)
         self._break_loops(fresh, through_known=relinked)
         self._attach(fresh)
+        for ns in list(self._loose)[-LOOSE_ASKED:]:  # perhaps the row that called it has just come
+            self._caller(self._nodes[self._loose[ns][0]])
         self._number(fresh)
         self._lay_out()
 
@@ -248,12 +224,21 @@ class Growth:
             parents = self._parents_of(node.checkpoint.address) if self._parents_of is not None else {}
             for outer in around:  # a call inside an entrypoint has a namespace around it that holds no checkpoint
                 named = parents.get(outer)
-                if isinstance(named, str) and (outer, named) in self._nodes:
-                    caller = (outer, named)
+                if isinstance(named, str):  # not there yet: the row to wait for, rather than one farther out
+                    caller = (outer, named) if (outer, named) in self._nodes else None
                     break
         if caller is not None and caller != node.key:
             self._namespace_caller[ns] = caller
+            self._take_loose(ns, caller)
         return caller
+
+    def _take_loose(self, ns: str, caller: Key) -> None:
+        """Rows of a subgraph that came before its caller's stand below it from now on; they keep their numbers."""
+        for key in self._loose.pop(ns, ()):
+            node = self._nodes[key]
+            self._nodes[caller].take_inner(node)
+            if node.drawn_from is None:
+                node.drawn_from = caller
 
     def _number(self, fresh: Sequence[Node]) -> None:
         """Numbers in topological order, ties by time and id; outer namespaces first, as inner numbers begin with theirs."""
@@ -279,19 +264,21 @@ class Growth:
         origin = node.checkpoint.origin
         caller = self._namespace_caller.get(node.key[0]) if node.key[0] else None
         holder = self._nodes[caller] if caller is not None else None
+        if holder is None and node.key[0]:
+            self._loose.setdefault(node.key[0], []).append(node.key)
         if node.key in self._held_numbers:
             node.number, node.inner_count = self._held_numbers.pop(node.key)
             if holder is not None:
-                holder.take_inner(node.key)
+                holder.take_inner(node)
         elif holder is not None and not (origin == "scratch" and holder.checkpoint.origin == "base"):
             holder.inner_count += 1
-            holder.take_inner(node.key)
+            holder.take_inner(node)
             node.number = f"{holder.number}.{holder.inner_count}"
         elif origin == "scratch":
             self._counters["scratch"] += 1
             node.number = f"s{self._counters['scratch']}"
             if holder is not None:
-                holder.take_inner(node.key)
+                holder.take_inner(node)
         else:
             self._next_number(node)
             return
@@ -308,7 +295,7 @@ class Growth:
 
     def _lay_out(self) -> None:
         """Display order: by number at the top level, each row followed by the subgraph rows that ran from it; then lanes."""
-        tops = sorted((n for n in self._nodes.values() if not self._is_inner(n)), key=lambda n: _number_key(n.number))
+        tops = sorted((n for n in self._nodes.values() if not n.within), key=lambda n: _number_key(n.number))
         order: list[Key] = []
         for top in self._parents_first(tops):
             stack = [top.key]
@@ -346,10 +333,6 @@ class Growth:
                 stack.extend(reversed(held.pop(node.key, [])))
         out.extend(node for nodes in held.values() for node in nodes)
         return out
-
-    def _is_inner(self, node: Node) -> bool:
-        caller = self._namespace_caller.get(node.key[0]) if node.key[0] else None
-        return caller is not None
 
     def _append(self, node: Node) -> bool:
         parent, goes_on = self._line(node, len(self._order))

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from itertools import islice
 
 from studio.history.facts import Key
-from studio.history.growth import Node
+from studio.history.node import Node
 from studio.times import seconds_between
 
 

@@ -83,7 +83,8 @@ def test_a_file_without_paths_is_explained_by_ids_alone(path: Path) -> None:
 def test_written_channels_are_state_channels_only(path: Path) -> None:
     run(path, fan_out(), {"topic": "tea"})
     with explained(path) as explainer:
-        written = explainer.written_channels(row for _, row in explainer.store.write_headers("t"))
+        headers = [header for _, header in explainer.store.checkpoints("t")]
+        written = explainer.written_channels("t", [row for _, row in explainer.store.write_headers("t")], headers[-1:])
         step = before(list(explainer.states(explainer.store.scan("t"))), "left", "right")
     assert written["", step.checkpoint.checkpoint_id] == ("log", "total")
     assert {name for names in written.values() for name in names} == {"topic", "log", "total"}
