@@ -68,8 +68,9 @@ let timer = 0;
 document.addEventListener("input", (event) => {
   const range = event.target.closest?.("[data-scrub]");
   if (!range) return;
+  const href = `${range.dataset.scrub}&step=${range.value}`; // taken now: a page that arrives meanwhile sets the range back
   clearTimeout(timer);
-  timer = setTimeout(() => go(`${range.dataset.scrub}&step=${range.value}`, { push: false }), 90);
+  timer = setTimeout(() => go(href, { push: false }), 90);
 });
 document.addEventListener("submit", (event) => {
   if (event.target.id === "scrub") event.preventDefault();
