@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import operator
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Annotated, Any, TypedDict
 
+from langchain_core.runnables import RunnableConfig
 from langgraph.graph import END, START, StateGraph
 from langgraph.types import Command, Send, interrupt
 
@@ -43,6 +45,20 @@ def asks(question: str, times: int = 1) -> Callable[[Any], dict[str, Any]]:
 
 def fails(state: Any) -> dict[str, Any]:
     raise ValueError("it broke")
+
+
+def fails_last(siblings: int) -> Callable[[Any, RunnableConfig], dict[str, Any]]:
+    """A node that fails once `siblings` others of its superstep have stored what they wrote: LangGraph drops what comes after a failure."""
+
+    def node(state: Any, config: RunnableConfig) -> dict[str, Any]:
+        saver = config["configurable"]["__pregel_checkpointer"]
+        here = {"configurable": {"thread_id": config["configurable"]["thread_id"], "checkpoint_ns": ""}}
+        until = time.monotonic() + 20
+        while len({task_id for task_id, *_ in saver.get_tuple(here).pending_writes}) < siblings and time.monotonic() < until:
+            time.sleep(0.005)
+        return fails(state)
+
+    return node
 
 
 def graph_of(nodes: dict[str, Any], edges: list[tuple[Any, str]], schema: Any = Notes, **options: Any) -> StateGraph[Any]:
@@ -110,9 +126,9 @@ def going() -> StateGraph[Any]:
     return graph_of(nodes, [(START, "choose"), ("near", END), ("far", END)])
 
 
-def quarrel() -> StateGraph[Any]:
-    """ask ∥ break ∥ work in one step."""
-    names = {"ask": asks("go on?"), "break": fails, "work": says("work", total=5)}
+def quarrel(broken: Any = None) -> StateGraph[Any]:
+    """ask ∥ break ∥ work in one step; break is the last to end unless another node is given for it."""
+    names = {"ask": asks("go on?"), "break": broken or fails_last(2), "work": says("work", total=5)}
     return graph_of(names, [(START, name) for name in names])
 
 
