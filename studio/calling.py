@@ -8,8 +8,9 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
+
+from msgspec import Struct
 
 from studio.errors import RefError
 from studio.history.namespaces import enclosing, ns_node, ns_task_id
@@ -23,8 +24,7 @@ MOST_LOOKED_AT = 200
 """Checkpoints of a namespace that several tasks shared which are opened to find those of one call."""
 
 
-@dataclass(frozen=True, slots=True)
-class Caller:
+class Caller(Struct, frozen=True):
     """The task that a subgraph was called by, and the checkpoint it ran from."""
 
     address: Address
@@ -32,8 +32,7 @@ class Caller:
     name: str | None
 
 
-@dataclass(frozen=True, slots=True)
-class SubgraphRun:
+class SubgraphRun(Struct, frozen=True):
     """The checkpoints of one call of a subgraph, in the order of the tree."""
 
     checkpoint_ns: str

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import hashlib
 import time
 from collections import OrderedDict, defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
 from itertools import chain
+
+from msgspec import Struct, field
 
 from studio.diff import diff
 from studio.errors import StudioError
@@ -38,8 +38,7 @@ _MOVED = object()
 """A census that equals no other."""
 
 
-@dataclass(slots=True)
-class _Grown:
+class _Grown(Struct):
     tree: CheckpointTree
     headers_cursor: int = 0
     writes_cursor: int | None = None
@@ -194,6 +193,10 @@ class Forest:
             for fork, made_from in self._origins.items()
             if fork.thread_id == thread_id and (fork.checkpoint_ns, fork.checkpoint_id) in headers
         }
+        if not recorded:
+            return {}, set()
+        import hashlib  # loads a large library, and most files have no fork
+
         hashes = {
             address: hashlib.sha256(raw.stored_blob).hexdigest()
             for address in {origin for origin, _ in recorded.values()}

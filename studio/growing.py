@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
+
+from msgspec import Struct
 
 from studio.explain.sizes import Sizes
 from studio.model import Address
@@ -17,8 +18,7 @@ OPENED, OPENED_BYTES = 6, 24_000_000
 """Checkpoints on the branch that are opened to tell which channel grew, and the bytes they may have together."""
 
 
-@dataclass(frozen=True, slots=True)
-class Compared:
+class Compared(Struct, frozen=True):
     """The sizes of a checkpoint and of its parent (None for a root)."""
 
     here: Sizes
@@ -39,8 +39,7 @@ class Compared:
         return sorted(self.here.channels, key=lambda name: (-self.here.channels[name], name))
 
 
-@dataclass(frozen=True, slots=True)
-class Growth:
+class Growth(Struct, frozen=True):
     """The sizes of a branch up to one checkpoint, sampled."""
 
     checkpoint_bytes: int

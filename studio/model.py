@@ -9,8 +9,9 @@ Stored values (`Value`) are the inert forms of `studio.value`. All times are ISO
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
 from typing import Any, Literal
+
+from msgspec import Struct, field
 
 Value = Any
 """An inert stored value: None, bool, int, float, str, bytes, list, dict (text keys), or a class of `studio.value`."""
@@ -32,8 +33,7 @@ END = "__end__"
 """Where a run ends: no node, but what one leads to when it leads nowhere else."""
 
 
-@dataclass(frozen=True, slots=True, order=True)
-class Address:
+class Address(Struct, frozen=True, order=True, gc=False):
     """The identity of a checkpoint. Ids are opaque: neither their order nor their form carries structure."""
 
     thread_id: str
@@ -42,8 +42,7 @@ class Address:
     checkpoint_id: str
 
 
-@dataclass(frozen=True, slots=True)
-class Problem:
+class Problem(Struct, frozen=True, gc=False):
     """One loss or oddity, counted and located; never fatal for anything else."""
 
     kind: str
@@ -52,8 +51,7 @@ class Problem:
     message: str
 
 
-@dataclass(frozen=True, slots=True)
-class Checkpoint:
+class Checkpoint(Struct, frozen=True, gc=False):
     """The header of a checkpoint: all that a list or a tree needs, without its state."""
 
     address: Address
@@ -80,8 +78,7 @@ class Checkpoint:
         return self.address.checkpoint_id
 
 
-@dataclass(frozen=True, slots=True)
-class Sealed:
+class Sealed(Struct, frozen=True):
     """How a row that was decrypted for reading is stored."""
 
     tag: str
@@ -91,8 +88,7 @@ class Sealed:
     """Encrypts other bytes in the same way."""
 
 
-@dataclass(frozen=True, slots=True)
-class RawCheckpoint:
+class RawCheckpoint(Struct, frozen=True):
     """One checkpoint row as stored: the input of the decoder and of the fork recipes."""
 
     header: Checkpoint
@@ -112,8 +108,7 @@ class RawCheckpoint:
         return self.sealed.blob if self.sealed is not None else self.blob
 
 
-@dataclass(frozen=True, slots=True)
-class WriteRow:
+class WriteRow(Struct, frozen=True):
     """One row of `writes`: stored under the checkpoint from which its task ran."""
 
     checkpoint_ns: str
@@ -132,14 +127,12 @@ class WriteRow:
     """Where the value was decrypted: then `tag` and `value` are the plain ones."""
 
 
-@dataclass(frozen=True, slots=True)
-class Write:
+class Write(Struct, frozen=True):
     channel: str
     value: Value
 
 
-@dataclass(frozen=True, slots=True)
-class Author:
+class Author(Struct, frozen=True):
     """Who made a change, and how that is known."""
 
     node: str | None
@@ -148,24 +141,21 @@ class Author:
     """`writes`: a stored write says so; `versions`: inferred from versions; `source`: an input or an edit; `none`: not known."""
 
 
-@dataclass(frozen=True, slots=True)
-class Trigger:
+class Trigger(Struct, frozen=True):
     """A channel whose new version made a task run, and who wrote it."""
 
     channel: str
     authors: tuple[Author, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class Interrupt:
+class Interrupt(Struct, frozen=True):
     id: str | None
     value: Value
     answered: bool
     answer: Value = None
 
 
-@dataclass(frozen=True, slots=True)
-class Task:
+class Task(Struct, frozen=True):
     """One task scheduled from a checkpoint, with what it has written so far."""
 
     id: str | None
@@ -191,8 +181,7 @@ class Task:
     """`@task` calls made inside this one (functional API); their names are not stored."""
 
 
-@dataclass(frozen=True, slots=True)
-class State:
+class State(Struct, frozen=True):
     """Everything about one checkpoint; made on demand."""
 
     checkpoint: Checkpoint
@@ -218,8 +207,7 @@ class State:
     """Delta channels that have a value which cannot be rebuilt, with the reason in words; they are in no other map."""
 
 
-@dataclass(frozen=True, slots=True)
-class Change:
+class Change(Struct, frozen=True):
     """One difference between two states, at a JSON Pointer over logical values (`studio.codec.paths`)."""
 
     path: str
@@ -237,8 +225,7 @@ class Change:
         return self.path.split("/", 2)[1].replace("~1", "/").replace("~0", "~") if "/" in self.path else ""
 
 
-@dataclass(frozen=True, slots=True)
-class Verdict:
+class Verdict(Struct, frozen=True):
     """Whether a superstep's writes lead to a channel's stored value."""
 
     how: Explained
@@ -249,8 +236,7 @@ class Verdict:
     """All writes are there, and by no rule that is known they lead to the value: a reducer of the graph's own, or a change."""
 
 
-@dataclass(frozen=True, slots=True)
-class Comparison:
+class Comparison(Struct, frozen=True):
     """A diff with the two headers it compares; `before` is None for a root."""
 
     before: Checkpoint | None
@@ -261,8 +247,7 @@ class Comparison:
     """Channel -> how far the writes explain it; only where `before` is the parent and a superstep lies between."""
 
 
-@dataclass(frozen=True, slots=True)
-class NodeRun:
+class NodeRun(Struct, frozen=True, gc=False):
     """A task that made a checkpoint (it ran from the parent), as far as headers tell."""
 
     name: str | None
@@ -270,8 +255,7 @@ class NodeRun:
     status: TaskStatus
 
 
-@dataclass(frozen=True, slots=True)
-class Row:
+class Row(Struct, frozen=True):
     """One line of the checkpoint tree, the same in terminal, page and JSON."""
 
     checkpoint: Checkpoint
@@ -303,8 +287,7 @@ class Row:
     """First and last step between the parent and this row that no checkpoint was stored for (durability `exit`)."""
 
 
-@dataclass(frozen=True, slots=True)
-class Thread:
+class Thread(Struct, frozen=True):
     """One line of the thread list."""
 
     thread_id: str
@@ -324,8 +307,7 @@ class Thread:
     scratch_checkpoints: int = 0
 
 
-@dataclass(frozen=True, slots=True)
-class Hit:
+class Hit(Struct, frozen=True):
     """Where a searched text occurs."""
 
     address: Address
@@ -336,8 +318,7 @@ class Hit:
     """What its row is called; empty where the row is not in the tree."""
 
 
-@dataclass(frozen=True, slots=True)
-class Edge:
+class Edge(Struct, frozen=True):
     """A seen edge: `source` led to `target`, `count` times in this thread."""
 
     source: str
@@ -345,8 +326,7 @@ class Edge:
     count: int
 
 
-@dataclass(frozen=True, slots=True)
-class SeenNode:
+class SeenNode(Struct, frozen=True):
     """A node that ran in this thread, or that something led to; `START` and `END` stand for the outside."""
 
     name: str
@@ -355,8 +335,7 @@ class SeenNode:
     """(namespace, checkpoint id) of the checkpoint that each run began at, as stored."""
 
 
-@dataclass(frozen=True, slots=True)
-class SeenGraph:
+class SeenGraph(Struct, frozen=True):
     """One graph as a thread showed it: what never happened is not in it."""
 
     ns: str

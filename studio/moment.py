@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
+
+from msgspec import Struct, field
 
 from studio.errors import StudioError
 from studio.history.namespaces import static_ns
@@ -17,8 +18,7 @@ if TYPE_CHECKING:
 Pair = tuple[str, str]
 
 
-@dataclass(frozen=True, slots=True)
-class Moment:
+class Moment(Struct, frozen=True):
     """What a picture of one graph lights. Empty where the checkpoint belongs to another graph."""
 
     ran: Mapping[str, TaskStatus] = field(default_factory=dict)

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import replace
+
+from msgspec.structs import replace
 
 from studio.model import Address, Comparison, Problem, State
 from studio.render import gate, labels

@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
 from typing import TypeVar
+
+from msgspec.structs import replace
 
 from studio.errors import OpenError
 from studio.model import Address, Checkpoint, Problem, RawCheckpoint, WriteRow
@@ -28,8 +29,7 @@ Keys = frozenset[tuple[str, str]]
 """(namespace, checkpoint id) pairs of one thread."""
 
 
-@dataclass(frozen=True, slots=True)
-class OverlaidKeys(ThreadKeys):
+class OverlaidKeys(ThreadKeys, frozen=True):
     """Keys of a thread that has checkpoints in the scratch file; `checkpoints` counts them too."""
 
     scratch_checkpoints: int = 0

@@ -6,7 +6,8 @@ Only what the state itself shows is told. A call of the last messages is no prob
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from studio.model import START, Problem, State, Value
 from studio.render import preview, secrets
@@ -19,8 +20,7 @@ MOST = 20_000
 _TOLD = 50
 
 
-@dataclass(frozen=True, slots=True)
-class Finding:
+class Finding(Struct, frozen=True):
     """One thing about the message at `index` of a channel; `ident` is the id of the call."""
 
     kind: str
@@ -66,8 +66,7 @@ def _may_be_answered(state: State) -> bool:
     return state.next is None or any(task.name != START for task in state.tasks)
 
 
-@dataclass(slots=True)
-class _Asked:
+class _Asked(Struct):
     call: ToolCall
     index: int
     answered: bool = False

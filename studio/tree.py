@@ -7,7 +7,8 @@ about is `studio.history.growth`.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import replace
+
+from msgspec.structs import replace
 
 from studio.errors import RefError
 from studio.history.facts import Facts, Key

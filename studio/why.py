@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from itertools import islice
 from typing import TYPE_CHECKING, Literal
+
+from msgspec import Struct
 
 from studio import tagged
 from studio.codec.jsontext import int_text
@@ -35,8 +36,7 @@ NEAREST = 2
 Kind = Literal["node", "input", "edit", "unknown"]
 
 
-@dataclass(frozen=True, slots=True)
-class Reason:
+class Reason(Struct, frozen=True):
     """Why one task ran."""
 
     task: str | None
@@ -46,8 +46,7 @@ class Reason:
     interrupts: tuple[Interrupt, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class Step:
+class Step(Struct, frozen=True):
     """A superstep of the chain: what made the checkpoint at `address`."""
 
     address: Address
@@ -63,8 +62,7 @@ class Step:
     reasons: tuple[Reason, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class Gap:
+class Gap(Struct, frozen=True):
     """Supersteps that the short form leaves out."""
 
     count: int
@@ -73,8 +71,7 @@ class Gap:
     """Nothing is listed after them: they are the oldest that were looked at."""
 
 
-@dataclass(frozen=True, slots=True)
-class Chain:
+class Chain(Struct, frozen=True):
     path: str
     value: Value
     exists: bool

@@ -5,11 +5,11 @@ from __future__ import annotations
 import random
 import sqlite3
 from contextlib import closing
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from studio.model import Row
 from studio.session import Session

@@ -18,7 +18,8 @@ from hypothesis import strategies as st
 from langchain_core.messages import AIMessage, HumanMessage
 from langgraph.checkpoint.serde.jsonplus import JsonPlusSerializer
 
-from studio.codec.inert import UNREAD, pickle_names
+from studio.codec.inert import UNREAD
+from studio.codec.pickled import imported_names
 from studio.errors import PatchError
 from studio.tagged import dumps, to_tagged
 from studio.value import MapValue, Opaque, Tagged, decode, decode_metadata, encode, equal
@@ -192,7 +193,7 @@ def test_damage_is_closed_bytes_with_a_reason() -> None:
 @pytest.mark.parametrize("protocol", range(6))
 def test_names_of_a_pickle_are_read_in_every_protocol(protocol: int) -> None:
     twice = [OrderedDict(a=1), Decimal("1"), OrderedDict()]
-    assert [name for name in pickle_names(pickle.dumps(twice, protocol)) if name[0] != "_"] == [
+    assert [name for name in imported_names(pickle.dumps(twice, protocol))[0] if name[0] != "_"] == [
         "collections.OrderedDict", "decimal.Decimal",
     ]  # fmt: skip
 
@@ -206,7 +207,7 @@ def test_names_of_a_pickle_are_read_in_every_protocol(protocol: int) -> None:
     ],
 )
 def test_a_name_that_is_put_together_on_the_stack_is_found(tricks: bytes) -> None:
-    assert pickle_names(b"\x80\x04" + tricks) == ("os.system",)
+    assert imported_names(b"\x80\x04" + tricks)[0] == ("os.system",)
 
 
 @pytest.mark.parametrize(
@@ -225,10 +226,10 @@ def test_a_pickle_whose_names_are_not_all_read_says_so(blob: bytes) -> None:
 
 
 def test_a_pickle_tells_what_it_would_import_without_loading() -> None:
-    class_names = pickle_names(pickle.dumps({"a": json.JSONDecoder, "b": Opaque, "c": json.JSONDecoder}))
+    class_names = imported_names(pickle.dumps({"a": json.JSONDecoder, "b": Opaque, "c": json.JSONDecoder}))[0]
     assert set(class_names) == {"json.decoder.JSONDecoder", "studio.codec.inert.Opaque"}
-    assert pickle_names(b"cos\nsystem\n(S'echo'\ntR.") == ("os.system",)
-    assert pickle_names(b"\x80\x05garbage") == ()
+    assert imported_names(b"cos\nsystem\n(S'echo'\ntR.")[0] == ("os.system",)
+    assert imported_names(b"\x80\x05garbage")[0] == ()
 
 
 def test_json_envelopes_of_the_first_era_are_objects() -> None:

@@ -7,7 +7,9 @@ explain the value. What an edit or an input changed has that as its source. Ever
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from studio.explain.channels import NULL_TASK, members
 from studio.explain.ids import parse_path, update_ids
@@ -26,8 +28,7 @@ from studio.value import MISSING
 NOBODY = (Author(None, None, "none"),)
 
 
-@dataclass(slots=True)
-class Written:
+class Written(Struct):
     """What one task wrote to one channel, in order."""
 
     author: Author
@@ -35,8 +36,7 @@ class Written:
     by_edit: bool = False
 
 
-@dataclass(slots=True)
-class Step:
+class Step(Struct):
     """All that authorship of one checkpoint needs to know.
 
     `before` and `after` are whole channels. `writers` gives what was written to one under the parent, in order of application,
@@ -98,8 +98,7 @@ def attribute(changes: Sequence[Change], step: Step) -> list[Change]:
     return result
 
 
-@dataclass(slots=True)
-class _View:
+class _View(Struct):
     """How one channel's change is explained: by whom as a whole, and by which kind of reducer (None = not explained)."""
 
     writers: list[Written]

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
+
+from msgspec import Struct
 
 from studio.explain.channels import NOT_NODES, TASKS, is_internal, members, spelled_target
 from studio.model import Address, Problem, RawCheckpoint, Value
@@ -16,8 +17,7 @@ NEWEST_FORMAT = 4
 _NAMES_TOLD = 8
 
 
-@dataclass(frozen=True, slots=True)
-class Blob:
+class Blob(Struct, frozen=True):
     """A decoded checkpoint. Values stay inert and lazily nested; nothing here is derived from other rows.
 
     `readable` is False for an encrypted, pickled or damaged row: then all maps are empty and `format` is None.

@@ -8,9 +8,10 @@ the inert model of `studio.explain.reducers` stands in for it, and says when ano
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
+
+from msgspec import Struct
 
 from studio.explain.blob import Blob
 from studio.explain.channels import NULL_TASK, is_internal
@@ -23,8 +24,7 @@ from studio.value import MISSING, Opaque, Tagged
 COUNTERS = "counters_since_delta_snapshot"
 
 
-@dataclass(frozen=True, slots=True)
-class Result:
+class Result(Struct, frozen=True):
     """A rebuilt channel; `value` is MISSING where nothing was written, or nothing can be said. `place`: where each id stands;
     `why`: what is missing, of an unavailable one."""
 

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+
+from msgspec import Struct, field
 
 from studio.explain.blob import send_parts
 from studio.explain.channels import NULL_TASK, TASKS, spelled_target
@@ -23,8 +24,7 @@ Key = tuple[str, str]
 Runs = Mapping[Key, tuple[NodeRun, ...]]
 
 
-@dataclass(slots=True)
-class _Tally:
+class _Tally(Struct):
     """What was seen of one graph so far."""
 
     runs: dict[str, list[Key]] = field(default_factory=dict)

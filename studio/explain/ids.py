@@ -9,11 +9,11 @@ from __future__ import annotations
 import hashlib
 import uuid
 from collections.abc import Iterable
-from dataclasses import dataclass
 from functools import lru_cache
 from typing import Literal
 
 import xxhash
+from msgspec import Struct
 
 from studio.explain.channels import INTERRUPT
 
@@ -74,8 +74,7 @@ def interrupt_id(ns: str, asked_before: int = 0) -> str:
     return xxhash.xxh3_128_hexdigest((ns if asked_before == 0 else f"{ns}|{asked_before}").encode("utf-8", "surrogatepass"))
 
 
-@dataclass(frozen=True, slots=True)
-class TaskPath:
+class TaskPath(Struct, frozen=True):
     """A parsed `task_path`.
 
     `kind`: `pull` (an edge started the node), `push` (a Send, `index` is its position), `call` (a @task call inside the task

@@ -7,7 +7,8 @@ name is the one whose task id comes out right. What is left over is looked up in
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from studio.explain.channels import (
     CONTROL,
@@ -27,8 +28,7 @@ Key = tuple[str, str]
 """(ns, checkpoint id)"""
 
 
-@dataclass(slots=True)
-class _Run:
+class _Run(Struct):
     """One task as the headers of its rows show it."""
 
     id: str

@@ -7,8 +7,9 @@ almost every channel; a reducer of the user's own may be none of them, and then 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any, Literal
+
+from msgspec import Struct
 
 from studio.codec.packed import common_start
 from studio.model import Value
@@ -222,8 +223,7 @@ def same_items(folded: Value, before: Value, after: list[Any]) -> bool:
     return True
 
 
-@dataclass(frozen=True, slots=True)
-class Reading:
+class Reading(Struct, frozen=True):
     """One way to understand some writes. `place`: where each id stands in a list of messages."""
 
     kind: Kind

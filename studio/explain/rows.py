@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+
+from msgspec import Struct, field
 
 from studio.explain.cache import Bounded
 from studio.explain.channels import CONTROL, ERROR, INTERRUPT, MARKERS, NULL_TASK, RESUME
@@ -13,8 +14,7 @@ from studio.model import Value, Write, WriteRow
 from studio.value import decode
 
 
-@dataclass(slots=True)
-class TaskRows:
+class TaskRows(Struct):
     """What one task has stored so far, in the order of its writes. Values are decoded on demand."""
 
     id: str

@@ -8,8 +8,9 @@ that ran (`studio.explain.learn`).
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from typing import Any, Literal
+
+from msgspec import Struct
 
 from studio.explain.blob import Blob, send_parts
 from studio.explain.channels import NOT_NODES, branch_target, is_available, join_parts, newer, spelled_sources, spelled_target
@@ -18,8 +19,7 @@ from studio.model import START, Value
 Kind = Literal["pull", "push"]
 
 
-@dataclass(frozen=True, slots=True)
-class Planned:
+class Planned(Struct, frozen=True):
     """A task that a checkpoint schedules. `fired` = channels that start it now; `index` = position of its Send."""
 
     name: str | None
@@ -94,8 +94,7 @@ def triggers_of(blob: Blob, name: str, extra: Iterable[str] = ()) -> set[str]:
     return found
 
 
-@dataclass(frozen=True, slots=True)
-class Learned:
+class Learned(Struct, frozen=True):
     """What nodes of one graph in formats 1 and 2 were seen to do.
 
     `triggers`: node -> channels that ever started it. `ran`: (ns, checkpoint id) -> names that a child says ran from there.

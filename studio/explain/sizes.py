@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from msgspec import Struct, field
 
 from studio.errors import PatchError
 from studio.explain.blob import Blob
@@ -11,8 +11,7 @@ from studio.model import Value
 from studio.value import Tagged, encode
 
 
-@dataclass(frozen=True, slots=True)
-class Sizes:
+class Sizes(Struct, frozen=True):
     """Bytes of one checkpoint as stored. `channels` and `scheduling` hold values without their names; a delta channel without a
     value in this row is not in them. `rest`: names, versions, ids and metadata. All of them together are `total`."""
 

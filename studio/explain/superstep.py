@@ -9,8 +9,9 @@ further items that nobody wrote. A reducer of the graph's own follows no rule, s
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from itertools import chain
+
+from msgspec import Struct
 
 from studio.explain.channels import members
 from studio.explain.reducers import append, begins_with, explaining, fold, same_items, same_value
@@ -33,8 +34,7 @@ LATE = "it holds what the next superstep wrote: it was stored late, while that s
 EARLY = "its writes changed nothing: what they wrote was in the checkpoint before already, which was stored late"
 
 
-@dataclass(slots=True)
-class Superstep:
+class Superstep(Struct):
     """What one superstep began with, what it wrote and what was stored after it. Absent values are MISSING.
 
     `before` gives the parent's value in each way that it may be meant: as stored, and with what a `Command` had added. `writes`

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
 from itertools import combinations
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from studio.explain.blob import Blob
 from studio.explain.channels import NULL_TASK, RESUME, join_parts
@@ -23,8 +25,7 @@ MOST_JOINS = 4
 """Joins left out when an id is searched: 2^4 tries at most."""
 
 
-@dataclass(slots=True)
-class Context:
+class Context(Struct):
     """What joining needs beside the plan and the rows.
 
     `more_joins`: join channels of this graph seen elsewhere in the thread; asked only when an id does not fit without them.
@@ -41,8 +42,7 @@ class Context:
     triggers: Callable[[Planned], tuple[Trigger, ...]] = lambda plan: tuple(Trigger(channel) for channel in plan.fired)
 
 
-@dataclass(slots=True)
-class _Slot:
+class _Slot(Struct):
     plan: Planned
     id: str | None = None
     rows: TaskRows | None = None

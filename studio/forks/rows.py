@@ -9,7 +9,8 @@ from __future__ import annotations
 import re
 import sqlite3
 from collections.abc import Iterable
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from studio.errors import OpenError, PatchError
 from studio.model import Address, Sealed, WriteRow
@@ -26,8 +27,7 @@ WRITES = """CREATE TABLE writes (
 )"""
 
 
-@dataclass(frozen=True, slots=True)
-class NewRow:
+class NewRow(Struct, frozen=True):
     """A checkpoint row to insert."""
 
     address: Address
@@ -45,16 +45,14 @@ class NewRow:
         return (self.tag, self.blob) if self.sealed is None else (self.sealed.tag, self.sealed.close(self.blob))
 
 
-@dataclass(frozen=True, slots=True)
-class NewWrite:
+class NewWrite(Struct, frozen=True):
     """A row of `writes` to insert, with the thread that `WriteRow` leaves out."""
 
     thread_id: str
     row: WriteRow
 
 
-@dataclass(frozen=True, slots=True)
-class Tables:
+class Tables(Struct, frozen=True):
     """Where checkpoints and writes are in one database."""
 
     checkpoints: str

@@ -7,7 +7,8 @@ hundred thousand supersteps has three hundred thousand writes, and nobody looks 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, field
+
+from msgspec import Struct, field
 
 from studio.model import Checkpoint, NodeRun, WriteRow
 
@@ -18,8 +19,7 @@ MOST = 20_000
 """Checkpoints whose writes are remembered."""
 
 
-@dataclass(slots=True)
-class Reading:
+class Reading(Struct):
     """What the rows under some checkpoints say."""
 
     ran: dict[Key, tuple[NodeRun, ...]] = field(default_factory=dict)
@@ -39,8 +39,7 @@ Read = Callable[[Sequence[Checkpoint], Sequence[Checkpoint]], Reading]
 """Reads the rows under the first headers; the second are the children of those."""
 
 
-@dataclass(slots=True)
-class Facts:
+class Facts(Struct):
     """Filled by whoever reads the file; the tree holds its lock meanwhile."""
 
     ran: dict[Key, tuple[NodeRun, ...]] = field(default_factory=dict)

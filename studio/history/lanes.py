@@ -7,12 +7,12 @@ off to its last row. Lanes are handed out in order of appearance, lowest free on
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
 from heapq import heappop, heappush
 
+from msgspec import Struct, field
 
-@dataclass(slots=True)
-class Segment:
+
+class Segment(Struct):
     start: int
     """Row that this segment branched off, or its own first row."""
     first: int
@@ -20,8 +20,7 @@ class Segment:
     lane: int = 0
 
 
-@dataclass(slots=True)
-class Lanes:
+class Lanes(Struct):
     """The lanes of rows 0..n-1, given each row's parent row (or -1) and whether the row continues its parent's lane."""
 
     of_row: list[int] = field(default_factory=list)

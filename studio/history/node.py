@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+
+from msgspec import Struct, field
 
 from studio.history.facts import Key
 from studio.model import Checkpoint
 
 
-@dataclass(slots=True)
-class Node:
+class Node(Struct):
     checkpoint: Checkpoint
     key: Key
     number: str = ""

@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from itertools import islice
+
+from msgspec import Struct, field
 
 from studio.history.facts import Key
 from studio.history.node import Node
 from studio.times import seconds_between
 
 
-@dataclass(slots=True)
-class Tally:
+class Tally(Struct):
     turned: int = -1
     """The state of older rows (`Growth._turned`) that the counts hold for."""
     seen: int = 0

@@ -133,7 +133,13 @@ def has_secret(text: str) -> bool:
 
 
 def _has_secret(text: str) -> bool:
-    return any(shape.search(text) for triggers, shape in _SHAPES if any(trigger in text for trigger in triggers))
+    for triggers, shape in _SHAPES:
+        for trigger in triggers:
+            if trigger in text:
+                if shape.search(text):
+                    return True
+                break
+    return False
 
 
 _long_has_secret = lru_cache(maxsize=4)(_has_secret)
@@ -143,8 +149,10 @@ _long_has_secret = lru_cache(maxsize=4)(_has_secret)
 def mask_text(text: str) -> str:
     """A text with every secret-shaped part replaced, for logs and error texts where the rest should stay readable."""
     for triggers, shape in _SHAPES:
-        if any(trigger in text for trigger in triggers):
-            text = shape.sub("[masked]", text)
+        for trigger in triggers:
+            if trigger in text:
+                text = shape.sub("[masked]", text)
+                break
     return text
 
 

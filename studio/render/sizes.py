@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from typing import Protocol
+
+from msgspec import Struct
 
 from studio.render import labels
 
@@ -36,8 +37,7 @@ class HasBytes(Protocol):
     def is_readable(self) -> bool: ...
 
 
-@dataclass(frozen=True, slots=True)
-class Line:
+class Line(Struct, frozen=True):
     name: str
     size: str
     share: str

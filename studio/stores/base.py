@@ -8,9 +8,10 @@ Every method may be called from any thread; no lock or transaction outlives a ca
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from enum import Enum
 from typing import Protocol
+
+from msgspec import Struct
 
 from studio.model import Address, Checkpoint, Problem, RawCheckpoint, WriteRow
 
@@ -27,8 +28,7 @@ class Capability(Enum):
     """`token()` changes when another process adds to the location."""
 
 
-@dataclass(frozen=True, slots=True)
-class ThreadKeys:
+class ThreadKeys(Struct, frozen=True):
     """A thread as the keys alone show it, without reading a blob."""
 
     thread_id: str

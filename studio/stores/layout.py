@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import contextlib
 import sqlite3
-from dataclasses import dataclass, field
+
+from msgspec import Struct
 
 from studio.errors import OpenError
 from studio.model import Problem
@@ -28,8 +29,7 @@ FOREIGN = (
 """Tables of other frameworks, to name them when they are opened by mistake."""
 
 
-@dataclass(frozen=True, slots=True)
-class Table:
+class Table(Struct, frozen=True):
     """One of the two tables. `name` is quoted for SQL; `ns` is SQL too: a column or the literal `''`."""
 
     name: str
@@ -49,15 +49,14 @@ class Table:
         return f"thread_id, {self.ns}, {self.id}"
 
 
-@dataclass(frozen=True, slots=True)
-class Layout:
+class Layout(Struct, frozen=True):
     name: str
     checkpoints: Table
     writes: Table | None
     schema_version: int
     utf16: str = ""
     """Python's name of the text encoding when the database is in UTF-16, else empty."""
-    problems: tuple[Problem, ...] = field(default=())
+    problems: tuple[Problem, ...] = ()
     sets: tuple[TableSet, ...] = ()
     """All sets of tables in the file, the one that is shown among them."""
 

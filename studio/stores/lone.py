@@ -10,8 +10,9 @@ import os
 import re
 import threading
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
+
+from msgspec import Struct
 
 from studio import times
 from studio.errors import OpenError, PatchError
@@ -37,8 +38,7 @@ _JSON = re.compile(rb"(?:\xef\xbb\xbf)?\s*[{\[]")
 _METADATA = frozenset({"source", "step"})
 
 
-@dataclass(frozen=True, slots=True)
-class _Read:
+class _Read(Struct, frozen=True):
     tag: str
     blob: bytes
     header: Checkpoint

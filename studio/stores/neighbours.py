@@ -10,7 +10,8 @@ import codecs
 import re
 import sqlite3
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+
+from msgspec import Struct, field
 
 from studio.stores.bounded import counted, in_time
 from studio.stores.layout import Layout, can_name, columns_of_tables, quoted
@@ -30,8 +31,7 @@ _ROWIDS = ("rowid", "_rowid_", "oid")
 Plain = int | float | str | bytes | None
 
 
-@dataclass(frozen=True, slots=True)
-class Shape:
+class Shape(Struct, frozen=True):
     """How the entries of a kind of table are named."""
 
     namespace: str
@@ -45,8 +45,7 @@ CACHE = Shape("ns", ",", "val", "encoding")
 SHAPES = {"store": STORE, "cache": CACHE}
 
 
-@dataclass(frozen=True, slots=True)
-class Neighbour:
+class Neighbour(Struct, frozen=True):
     """One table of the file. `kind` is store, cache, checkpoints, writes or other."""
 
     name: str
@@ -60,8 +59,7 @@ class Neighbour:
     """Its checkpoints or writes are those that the studio shows."""
 
 
-@dataclass(frozen=True, slots=True)
-class Cell:
+class Cell(Struct, frozen=True):
     """A stored value, or its first bytes: `size` counts all of them."""
 
     value: Plain
@@ -69,8 +67,7 @@ class Cell:
     whole: bool = True
 
 
-@dataclass(frozen=True, slots=True)
-class Page:
+class Page(Struct, frozen=True):
     """Rows as column -> cell."""
 
     rows: list[dict[str, Cell]] = field(default_factory=list)

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from studio.model import Checkpoint
 from studio.stores.base import Store
 
 
-@dataclass(frozen=True, slots=True)
-class Outline:
+class Outline(Struct, frozen=True):
     """`links` are (namespace, checkpoint id, parent id) of every checkpoint; times are the earliest and the latest, in UTC."""
 
     links: tuple[tuple[str, str, str | None], ...]

@@ -8,10 +8,11 @@ from __future__ import annotations
 
 import sqlite3
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field
 from itertools import islice
 from math import inf
 from time import monotonic
+
+from msgspec import Struct, field
 
 from studio.stores.layout import Table
 from studio.stores.rows import text_of
@@ -28,8 +29,7 @@ Key = tuple[str, str, str]
 """(thread_id, checkpoint_ns, checkpoint_id)"""
 
 
-@dataclass(slots=True)
-class Salvaged:
+class Salvaged(Struct):
     """The rows of one table that can be reached, by rowid in rising order."""
 
     keys: dict[int, Key] = field(default_factory=dict)

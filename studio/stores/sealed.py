@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import os
 import threading
-from dataclasses import replace
 from typing import Any
+
+from msgspec.structs import replace
 
 from studio.errors import StudioError, UsageError
 from studio.model import Problem, RawCheckpoint, Sealed, WriteRow

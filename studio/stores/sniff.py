@@ -5,8 +5,9 @@ from __future__ import annotations
 import os
 import re
 import stat
-from dataclasses import dataclass
 from typing import BinaryIO
+
+from msgspec import Struct
 
 from studio.errors import OpenError
 
@@ -41,8 +42,7 @@ KNOWN = (
 )
 
 
-@dataclass(frozen=True, slots=True)
-class Header:
+class Header(Struct, frozen=True):
     """The first 100 bytes of a database."""
 
     page_size: int

@@ -31,9 +31,10 @@ import sqlite3
 import threading
 import time
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from typing import TypeVar
 from urllib.parse import quote
+
+from msgspec import Struct
 
 from studio.errors import OpenError
 from studio.model import Problem
@@ -285,8 +286,7 @@ class SqliteFile:
         return self._commit[1]
 
 
-@dataclass(frozen=True, slots=True)
-class _How:
+class _How(Struct, frozen=True):
     name: str
     uri: str
     guarded: bool = False

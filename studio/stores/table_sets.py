@@ -9,19 +9,18 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 
-@dataclass(frozen=True, slots=True)
-class TableSet:
+class TableSet(Struct, frozen=True):
     """Plain names; `writes` is None where no table of writes goes with these checkpoints."""
 
     checkpoints: str
     writes: str | None
 
 
-@dataclass(frozen=True, slots=True)
-class CountedSet:
+class CountedSet(Struct, frozen=True):
     """A set with its checkpoints counted up to a bound."""
 
     checkpoints: str

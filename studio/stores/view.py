@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from msgspec import Struct
 
 from studio.stores.base import Store
 
 
-@dataclass(frozen=True, slots=True)
-class View:
+class View(Struct, frozen=True):
     """What a person chose: a table set by the name of its checkpoints (None: the file's own), and the file without its `-wal`."""
 
     tables: str | None = None

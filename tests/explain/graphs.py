@@ -48,7 +48,7 @@ def fails(state: Any) -> dict[str, Any]:
 
 
 def fails_last(siblings: int) -> Callable[[Any, RunnableConfig], dict[str, Any]]:
-    """A node that fails once `siblings` others of its superstep have stored what they wrote: LangGraph drops what comes after a failure."""
+    """A node that fails once `siblings` others of its superstep have stored what they wrote: what comes after it is dropped."""
 
     def node(state: Any, config: RunnableConfig) -> dict[str, Any]:
         saver = config["configurable"]["__pregel_checkpointer"]

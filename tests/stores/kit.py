@@ -13,12 +13,13 @@ import tempfile
 import tracemalloc
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from itertools import groupby
 from pathlib import Path
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from studio.errors import OpenError
 from studio.model import Address, WriteRow
