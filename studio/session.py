@@ -111,8 +111,8 @@ class Session(Acting):
 
     @property
     def view_options(self) -> list[str]:
-        """The words of a command that show the same part again."""
-        return options_of(self.store)
+        """The words of a command that show the same part, with the same forks, again."""
+        return [*options_of(self.store), *(["--scratch", self.scratch_path] if self._given_scratch is not None else [])]
 
     @property
     def scratch_path(self) -> str:

@@ -238,3 +238,11 @@ def test_a_fork_inside_a_subgraph_stands_once_below_its_new_root(tmp_path: Path)
     assert row.number.startswith(tree.number(made.root) + ".")
     assert row.origin_checkpoint_id == inner.checkpoint_id
     session.close()
+
+
+def test_the_command_for_the_same_view_names_the_scratch_file_that_was_given(shop: Path, tmp_path: Path) -> None:
+    given = str(tmp_path / "mine.sqlite")
+    for scratch, words in ((None, []), (given, ["--scratch", given])):
+        session = Session.open(str(shop), scratch=scratch)
+        assert session.view_options == words
+        session.close()

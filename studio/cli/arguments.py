@@ -123,6 +123,7 @@ def _location(parser: Any, ref: bool = False, thread: bool = True, ns: bool = Tr
         "--aes-key-env", metavar="NAME", help="read encrypted rows with the key that this environment variable holds"
     )
     _view(parser)
+    parser.add_argument("--scratch", metavar="FILE", help="the file that keeps the forks, instead of the one in your data folder")
     if ref:
         parser.add_argument("ref", metavar="REF", help=_REF)
     if thread:
@@ -145,13 +146,8 @@ def _graph(parser: Any) -> None:
     parser.add_argument("--python", metavar="PATH", help="the interpreter that runs the graph")
 
 
-def _scratch_file(parser: Any) -> None:
-    parser.add_argument("--scratch", metavar="FILE", help="keep forks in this file")
-
-
 def _acts(parser: Any) -> None:
     _graph(parser)
-    _scratch_file(parser)
     parser.add_argument("--in-place", action="store_true", help="write into the opened file itself (rows are only added)")
     parser.add_argument("--yes", action="store_true", help="do not ask")
     parser.add_argument("--trust-types", action="store_true", help="let the run import stored types outside the safe list")
@@ -163,7 +159,6 @@ def _open(parser: Any) -> None:
     _location(parser, ns=False)
     parser.add_argument("--at", metavar="REF", help="stand on this checkpoint: " + _REF)
     _graph(parser)
-    _scratch_file(parser)
 
 
 def _web(parser: Any) -> None:
@@ -171,7 +166,6 @@ def _web(parser: Any) -> None:
     _server(parser)
     parser.add_argument("--at", metavar="PATH?QUERY", help="the page to open")
     _graph(parser)
-    _scratch_file(parser)
 
 
 def _server(parser: Any) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from argparse import Namespace
 from collections.abc import Iterator
@@ -10,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from studio.cli.out import Out
 from studio.errors import PatchError, UsageError
+from studio.locations import files_of, one_file
 from studio.model import Problem
 from studio.render.gate import line
 
@@ -17,21 +19,40 @@ if TYPE_CHECKING:
     from studio.session import Session
     from studio.stores.view import View
 
+_MAKE_FORKS = ("fork", "run", "open", "web")
+
 
 @contextmanager
 def opened(options: Namespace, out: Out) -> Iterator[Session]:
     """The session of a call; closed afterwards. Of a folder, the file that `--file` or the thread names."""
-    from studio.locations import one_file
-
     session = open_session(
         one_file(options.location, getattr(options, "file", None), getattr(options, "thread", None), view_in(options)),
         options,
         out,
     )
+    note_no_forks(session, options, out)
     try:
         yield session
     finally:
         session.close()
+
+
+def files_in(options: Namespace) -> list[str]:
+    """The files of a call that shows each file of a folder. UsageError where they would share one scratch file."""
+    if options.file is not None:
+        return [one_file(options.location, options.file, view=view_in(options))]
+    files = files_of(options.location)
+    if options.scratch is not None and len(files) > 1:
+        names = tuple(os.path.basename(path) for path in files)
+        message = f"{options.location} holds {len(files)} databases, and --scratch keeps the forks of one: choose it with --file"
+        raise UsageError(message, "", "choose-file", candidates=names)
+    return files
+
+
+def note_no_forks(session: Session, options: Namespace, out: Out) -> None:
+    """Say that a scratch file which a looking call names is not there: its name may be mistyped."""
+    if options.scratch is not None and options.command not in _MAKE_FORKS and not session.scratch.exists():
+        out.note(f"no forks are kept in {line(session.scratch_path, 300)}")
 
 
 def open_session(path: str, options: Namespace, out: Out) -> Session:
@@ -49,8 +70,8 @@ def open_session(path: str, options: Namespace, out: Out) -> Session:
         from studio.stores.sealed import AesKey
 
         key = AesKey.from_environment(name)
-    scratch = getattr(options, "scratch", None)
-    return Session.open(path, scratch=scratch, show_secrets=out.show_secrets, graph=spec, aes_key=key, view=view_in(options))
+    view = view_in(options)
+    return Session.open(path, scratch=options.scratch, show_secrets=out.show_secrets, graph=spec, aes_key=key, view=view)
 
 
 def view_in(options: Namespace) -> View:

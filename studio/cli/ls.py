@@ -8,11 +8,10 @@ from collections.abc import Iterator
 from contextlib import ExitStack
 from typing import Any
 
-from studio.cli.common import open_session, say_problems, view_in
+from studio.cli.common import files_in, note_no_forks, open_session, say_problems
 from studio.cli.documents import Documents
 from studio.cli.out import Out
 from studio.errors import RefError, StudioError
-from studio.locations import files_of, one_file
 from studio.model import Problem, Thread
 from studio.render import labels
 from studio.render.gate import line
@@ -23,14 +22,14 @@ COLOURS = {"done": "green", "ready": "blue", "paused": "yellow", "failed": "red"
 
 def run(options: Namespace, out: Out) -> int:
     folder = os.path.isdir(options.location)
-    view = view_in(options)
-    files = [one_file(options.location, options.file, view=view)] if options.file is not None else files_of(options.location)
+    files = files_in(options)
     with ExitStack() as stack:
         sessions, problems = [], []
         for path in files:
             try:
                 sessions.append(open_session(path, options, out))
                 stack.callback(sessions[-1].close)
+                note_no_forks(sessions[-1], options, out)
             except StudioError as error:
                 if not folder:
                     raise

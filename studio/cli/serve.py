@@ -5,22 +5,16 @@ from __future__ import annotations
 from argparse import Namespace
 from contextlib import ExitStack
 
-from studio.cli.common import open_session, view_in
+from studio.cli.common import files_in, open_session
 from studio.cli.out import Out
 from studio.errors import StudioError
-from studio.locations import files_of, one_file
 
 
 def web(options: Namespace, out: Out) -> int:
     """The browser view of a file, or of each file in a folder."""
-    files = (
-        [one_file(options.location, options.file, view=view_in(options))]
-        if options.file is not None
-        else files_of(options.location)
-    )
     with ExitStack() as stack:
         sessions = []
-        for path in files:
+        for path in files_in(options):
             sessions.append(open_session(path, options, out))
             stack.callback(sessions[-1].close)
         from studio.web import serve

@@ -385,3 +385,45 @@ def test_a_limit_below_one_is_told_in_words(studio: Studio, shop: Path) -> None:
     found = studio("tree", shop, "--thread", "done", "--limit", "0")
     assert found.code == 2
     assert "'0' is no whole number from 1 on" in found.err
+
+
+@pytest.mark.parametrize(
+    "command",
+    [("ls",), ("tree", "--thread", "done"), ("export", "--thread", "done"), ("search", "2.0")],
+    ids=lambda command: command[0],
+)
+def test_a_looking_command_shows_the_forks_of_the_scratch_file_it_is_given(
+    studio: Studio, shop: Path, tmp_path: Path, command: tuple[str, ...]
+) -> None:
+    scratch = tmp_path / "mine.sqlite"
+    made = studio("fork", shop, "head", "--thread", "done", "--set", "/price=2.0", "--scratch", scratch, "--json").doc
+    found = studio(command[0], shop, *command[1:], "--scratch", scratch, "--json")
+    assert found.code == 0 and made["checkpoint_id"] in found.out
+    assert made["checkpoint_id"] not in studio(command[0], shop, *command[1:], "--json").out
+
+
+def test_a_fork_in_a_given_scratch_file_is_looked_at_beside_its_base(studio: Studio, shop: Path, tmp_path: Path) -> None:
+    scratch = tmp_path / "mine.sqlite"
+    made = studio("fork", shop, "head", "--thread", "done", "--set", "/price=2.0", "--scratch", scratch, "--json").doc
+    place = ("--thread", "done", "--scratch", scratch, "--json")
+    assert studio("show", shop, "s1", *place).doc["checkpoint"]["checkpoint_id"] == made["checkpoint_id"]
+    changes = studio("diff", shop, "s1", "--origin", *place).doc["changes"]
+    assert [(change["path"], change["after"]) for change in changes] == [("/price", 2.0)]
+    assert studio("tables", shop, "--scratch", scratch).code == studio("edges", shop, *place).code == 0
+
+
+def test_looking_never_makes_the_scratch_file_and_says_that_it_is_not_there(studio: Studio, shop: Path, tmp_path: Path) -> None:
+    scratch = tmp_path / "mistyped.sqlite"
+    for command in ("ls", "tables", "search"):
+        found = studio(command, shop, *(("x",) if command == "search" else ()), "--scratch", scratch)
+        assert (found.code, found.err) == (0, f"no forks are kept in {scratch}\n")
+    assert not scratch.exists()
+
+
+def test_a_scratch_file_is_that_of_one_file_in_a_folder(studio: Studio, shop: Path, tmp_path: Path) -> None:
+    (shop.parent / "other.sqlite").write_bytes(shop.read_bytes())
+    scratch = tmp_path / "mine.sqlite"
+    for command in ("ls", "web"):
+        refused = studio(command, shop.parent, "--scratch", scratch)
+        assert refused.code == 2 and "choose it with --file" in refused.err
+    assert studio("ls", shop.parent, "--file", "other.sqlite", "--scratch", scratch).code == 0
