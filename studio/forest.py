@@ -262,7 +262,7 @@ class Forest:
             state = self._state_of(address)
         except StudioError:
             return "unknown", None
-        return state.status, state.next
+        return "unknown" if self._overlay.later_lost(address) else state.status, state.next
 
     def _parents(self, address: Address) -> Mapping[str, str]:
         raw = self._overlay.raw([address]).get(address)

@@ -221,6 +221,16 @@ class Overlay:
             found = {address: tuple(map(self.unsealer.write, rows)) for address, rows in found.items()}
         return found
 
+    def writes_lost(self, address: Address) -> bool:
+        """Whether writes under a checkpoint of the base may be missing because of damage; known once they were read."""
+        ask: Callable[[Address], bool] | None = getattr(self.base, "writes_lost", None)
+        return ask is not None and ask(address)
+
+    def later_lost(self, address: Address) -> bool:
+        """Whether the base holds a later checkpoint of the namespace that cannot be read; known once the thread was listed."""
+        ask: Callable[[Address], bool] | None = getattr(self.base, "later_lost", None)
+        return ask is not None and ask(address)
+
     # ---- streams
 
     def scan(self, thread_id: str | None = None) -> Iterator[RawCheckpoint]:

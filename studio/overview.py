@@ -8,11 +8,11 @@ from itertools import islice
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from studio.errors import RefError
-from studio.model import Address, State, Thread, Value
+from studio.model import Address, State, Status, Thread, Value
 from studio.overlay import OverlaidKeys
 from studio.render.secrets import is_secret_name
 from studio.stores.base import Store, ThreadKeys
-from studio.stores.outline import outline
+from studio.stores.outline import Outline, outline
 from studio.value import Tagged
 
 if TYPE_CHECKING:
@@ -64,7 +64,7 @@ def describe(store: Store, explainer: Explainer, keys: ThreadKeys) -> Thread:
     """One line of the list. Roots, heads and head are of the root namespace; times, sizes and counts are of all."""
     whole = outline(store, keys.thread_id)
     roots, heads = ends((identity, parent) for ns, identity, parent in whole.links if not ns)
-    head = keys.latest if "" in keys.namespaces else None
+    head = _head(keys, whole)
     state = _state(explainer, Address(keys.thread_id, "", head)) if head is not None else None
     first_text, last_text = texts(state.values) if state is not None else (None, None)
     return Thread(
@@ -75,7 +75,7 @@ def describe(store: Store, explainer: Explainer, keys: ThreadKeys) -> Thread:
         roots=roots,
         heads=heads,
         head=head,
-        status=state.status or "unknown" if state is not None else "unknown",
+        status=_status(store, state),
         first_at=whole.first_at,
         last_at=whole.last_at,
         size_bytes=whole.size_bytes,
@@ -84,6 +84,22 @@ def describe(store: Store, explainer: Explainer, keys: ThreadKeys) -> Thread:
         metadata=own_metadata(state.metadata) if state is not None else {},
         scratch_checkpoints=keys.scratch_checkpoints if isinstance(keys, OverlaidKeys) else 0,
     )
+
+
+def _head(keys: ThreadKeys, whole: Outline) -> str | None:
+    """The latest checkpoint of the root namespace that can be read; one that only an index tells of, where there is no other."""
+    if "" not in keys.namespaces:
+        return None
+    readable = {identity for ns, identity, _ in whole.links if not ns}
+    return keys.latest if keys.latest in readable else max(readable, default=keys.latest)
+
+
+def _status(store: Store, state: State | None) -> Status:
+    """Where a thread stands; not known where a later checkpoint than its head is lost."""
+    if state is None or state.status is None:
+        return "unknown"
+    lost: Callable[[Address], bool] | None = getattr(store, "later_lost", None)
+    return "unknown" if lost is not None and lost(state.checkpoint.address) else state.status
 
 
 def ends(links: Iterable[tuple[str, str | None]]) -> tuple[tuple[str, ...], tuple[str, ...]]:

@@ -186,7 +186,7 @@ class Session(Acting):
         """The named thread, or the only one. Raises RefError (none such) or UsageError (several: with their ids)."""
         if thread_id is not None:
             if not self.overlay.namespaces(thread_id):
-                raise RefError(f"no thread {thread_id!r}", "`studio ls` lists the threads", "no-such-thread")
+                raise self._no_thread(thread_id)
             return thread_id
         found = self.thread_ids()
         if not found:
@@ -195,12 +195,18 @@ class Session(Acting):
             raise UsageError("several threads: choose one with --thread", "", "choose-thread", candidates=tuple(found))
         return found[0]
 
+    def _no_thread(self, thread_id: str) -> RefError:
+        if thread_id in self.thread_ids():  # an index still names it
+            hint = "`studio ls` says what is lost in this file"
+            return RefError(f"none of the rows of thread {thread_id!r} can be read", hint, "unreadable-thread")
+        return RefError(f"no thread {thread_id!r}", "`studio ls` lists the threads", "no-such-thread")
+
     def tree(self, thread_id: str) -> CheckpointTree:
         """The thread's tree as of the last look; grows in place on `refresh`. Raises RefError: no such thread."""
         with self._lock:
             tree = self.forest.tree(thread_id)
         if not len(tree):
-            raise RefError(f"no thread {thread_id!r}", "`studio ls` lists the threads", "no-such-thread")
+            raise self._no_thread(thread_id)
         return tree
 
     def passing_tree(self, thread_id: str) -> CheckpointTree:

@@ -139,6 +139,12 @@ def confirmed(options: Namespace, out: Out, question: str, refusal: str) -> None
         raise UsageError("nothing was done", "", "not-confirmed", exit_code=1)
 
 
+def note_problems(out: Out, session: Session) -> None:
+    """What is lost or odd in the whole file, on stderr: beside a result that is about one of its checkpoints or values."""
+    for problem in session.problems()[:20]:
+        out.note(f"! {line(problem.kind)} {line(problem.where, 80)}: {line(problem.message, 300)}")
+
+
 def say_problems(out: Out, problems: list[Problem] | tuple[Problem, ...]) -> None:
     """What is lost or odd in the file, after the result."""
     for problem in problems[:20]:

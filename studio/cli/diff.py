@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from argparse import Namespace
 
-from studio.cli.common import opened, say_problems
+from studio.cli.common import note_problems, opened, say_problems
 from studio.cli.documents import Documents
 from studio.cli.out import Out
 from studio.errors import UsageError
@@ -30,9 +30,13 @@ def run(options: Namespace, out: Out) -> int:
         else:
             found = session.compare(session.resolve(options.ref2, options.thread or first.thread_id, options.ns), first)
         if out.as_json:
-            out.document(Documents(out.show_secrets).comparison(found))
+            documents = Documents(out.show_secrets)
+            document = documents.comparison(found)
+            document["problems"] += documents.problems(session.problems())
+            out.document(document)
         else:
             _text(session, found, out)
+            note_problems(out, session)
         return 1 if options.exit_code and found.changes else 0
 
 

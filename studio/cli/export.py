@@ -6,7 +6,7 @@ from argparse import Namespace
 from collections.abc import Iterator
 from contextlib import suppress
 
-from studio.cli.common import opened
+from studio.cli.common import note_problems, opened
 from studio.cli.documents import Doc, Documents
 from studio.cli.out import Out
 from studio.errors import RefError, StudioError
@@ -38,8 +38,7 @@ def run(options: Namespace, out: Out) -> int:
                 continue
             for document in lines(session, thread, options.values, documents, said):
                 out.say(dumps(document))
-        for problem in session.problems()[:20]:
-            out.note(f"! {line(problem.kind)} {line(problem.where, 80)}: {line(problem.message, 300)}")
+        note_problems(out, session)
     return 0
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from argparse import Namespace
 
-from studio.cli.common import opened
+from studio.cli.common import note_problems, opened
 from studio.cli.documents import Documents
 from studio.cli.out import Out
 from studio.errors import UsageError
@@ -38,4 +38,5 @@ def run(options: Namespace, out: Out) -> int:
             out.say("nothing found")
         elif count >= options.limit:
             out.say(out.paint(f"the first {count} hits; --limit N shows more", "dim"))
+        note_problems(out, session)
     return 0

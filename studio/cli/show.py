@@ -6,7 +6,7 @@ from argparse import Namespace
 from collections.abc import Mapping
 from typing import Any
 
-from studio.cli.common import opened, say_problems
+from studio.cli.common import note_problems, opened, say_problems
 from studio.cli.documents import Documents, all_problems
 from studio.cli.out import Out
 from studio.codec import jsontext
@@ -29,6 +29,7 @@ def run(options: Namespace, out: Out) -> int:
         documents = Documents(out.show_secrets)
         if options.raw:
             _raw(session, address, options, documents, out)
+            note_problems(out, session)
             return 0
         state = session.state(address)
         if options.path is not None:
@@ -37,11 +38,15 @@ def run(options: Namespace, out: Out) -> int:
         elif out.as_json:
             more = documents.calls(session, state)
             more |= {"sizes": documents.sizes(session.sizes(address))} if options.sizes else {}
-            out.document({**documents.shown(state, session.checked(state)), **more})
+            document = documents.shown(state, session.checked(state))
+            document["problems"] += documents.problems(session.problems())
+            out.document({**document, **more})
         else:
             _text(session, state, out)
             if options.sizes:
                 _sizes(session.sizes(address), out)
+        if options.path is not None or not out.as_json:
+            note_problems(out, session)
     return 0
 
 
@@ -85,7 +90,7 @@ def _text(session: Session, state: State, out: Out) -> None:
         ("gap", explained_words.gap_note(row)),
         ("created", labels.when(checkpoint.created_at)),
         ("size", labels.size(checkpoint.size_bytes)),
-        ("status", labels.status_word(row.status if row.status in ("ran", "answered") else state.status or row.status)),
+        ("status", labels.status_word(row.status or state.status)),
         (
             "next",
             "not known from this file"

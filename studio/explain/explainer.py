@@ -7,7 +7,8 @@ raises for what a file holds; what cannot be known is None, or a problem.
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from itertools import islice
 
 from msgspec.structs import replace
@@ -114,8 +115,8 @@ class Explainer:
         rows = self.reader.rows([address] if parent is None else [address, parent])
         mine = group(rows[address])
         tasks, others, known = self.planner.tasks(blob, mine, rows[parent] if parent is not None else ())
-        if Capability.WRITES not in self.store.capabilities and blob.raw.header.origin == "base":
-            tasks, told = unwritten(tasks), known and not tasks  # a store without writes cannot say whether a task has run
+        if blob.raw.header.origin == "base" and self._lacks_writes(address):
+            tasks, told = unwritten(tasks), known and not tasks  # nothing says whether a task has run
         else:
             told = known
         if any(task.status not in ("pending", "unknown") and not task.subgraph_ns for task in tasks):
@@ -150,6 +151,11 @@ class Explainer:
             others=tuple(others),
             unrebuilt=lost,
         )
+
+    def _lacks_writes(self, address: Address) -> bool:
+        """Whether the store holds no writes, or those under this checkpoint may be lost. They were read before."""
+        lost: Callable[[Address], bool] | None = getattr(self.store, "writes_lost", None)
+        return Capability.WRITES not in self.store.capabilities or (lost is not None and lost(address))
 
     def _unstored(self, address: Address, tasks: Sequence[Task], mine: Mapping[str, TaskRows]) -> list[Task]:
         """The tasks, each with what says that a subgraph of it is missing here."""
@@ -305,7 +311,7 @@ class Explainer:
 
 
 def unwritten(tasks: Sequence[Task]) -> list[Task]:
-    """Tasks of a store that holds no writes: nothing says how far one came that has left no trace."""
+    """Tasks whose writes are not here: nothing says how far one came that has left no trace."""
     return [replace(task, status="unknown") if task.status == "pending" else task for task in tasks]
 
 

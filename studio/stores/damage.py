@@ -9,7 +9,7 @@ from typing import TypeVar
 from studio.model import Address, Problem
 from studio.stores.layout import Table
 from studio.stores.rows import Row, lenient, only_damage
-from studio.stores.salvage import Salvaged, ranges, salvage
+from studio.stores.salvage import Key, Salvaged, ranges, salvage
 
 T = TypeVar("T")
 
@@ -25,6 +25,8 @@ class Damage:
         self._salvaged: dict[str, tuple[object, Salvaged]] = {}
         self._problems: dict[tuple[str, str], Problem] = {}
         self._in_part: dict[str, set[int]] = {}
+        self._unreached: set[tuple[str, Key]] = set()
+        """Tables and keys whose rows no query led to: what is known of them is what was salvaged."""
 
     def either(self, table: Table, by_query: Callable[[], T], row_by_row: Callable[[], T]) -> T:
         """`by_query`, unless the table is known to be damaged or turns out to be: then `row_by_row`."""
@@ -34,6 +36,34 @@ class Damage:
             except sqlite3.DatabaseError as error:
                 only_damage(error)
         return row_by_row()
+
+    def keyed(self, table: Table, address: Address, by_query: Callable[[], T], row_by_row: Callable[[], T]) -> T:
+        """The same for the rows under one address, which a query may reach in a damaged table, too: then they are all there."""
+        place = (table.plain_name, _key(address))
+        if ("index-disagrees", f"table {table.plain_name}") not in self._problems:
+            try:
+                found = by_query()
+            except sqlite3.DatabaseError as error:
+                only_damage(error)
+            else:
+                self._unreached.discard(place)
+                return found
+        self._unreached.add(place)
+        return row_by_row()
+
+    def lost_under(self, table: Table, address: Address) -> bool:
+        """Whether rows under an address may be missing; known once `keyed` was asked for them."""
+        held = self._salvaged.get(table.plain_name)
+        if held is None or (table.plain_name, _key(address)) not in self._unreached:
+            return False
+        found = held[1]
+        return not found.whole or len(found.lost_keys) < len(found.lost) or _key(address) in found.lost_keys.values()
+
+    def lost_after(self, table: Table, address: Address) -> bool:
+        """Whether an index tells of a row with a larger id in the same namespace that cannot be read."""
+        held = self._salvaged.get(table.plain_name)
+        thread, ns, identity = _key(address)
+        return held is not None and any(key[:2] == (thread, ns) and key[2] > identity for key in held[1].lost_keys.values())
 
     def misled(self, table: Table) -> sqlite3.DatabaseError:
         """To raise where an index gave a row of another key than was asked for; the table itself is read then."""
@@ -73,7 +103,7 @@ class Damage:
 
     def rowids_at(self, connection: sqlite3.Connection, table: Table, address: Address) -> list[int]:
         """Rows of a damaged table under one address."""
-        return self.rows_of(connection, table).at((address.thread_id, address.checkpoint_ns, address.checkpoint_id))
+        return self.rows_of(connection, table).at(_key(address))
 
     def row(self, connection: sqlite3.Connection, table: Table, columns: str, rowid: int) -> Row | None:
         """One row; None, and a problem, where it cannot be read."""
@@ -108,3 +138,7 @@ class Damage:
             for table, found in self._in_part.items()
         ]
         return [*self._problems.values(), *in_part]
+
+
+def _key(address: Address) -> Key:
+    return address.thread_id, address.checkpoint_ns, address.checkpoint_id

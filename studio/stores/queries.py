@@ -27,7 +27,7 @@ class Queries(WriteQueries):
         return self._damage.either(
             self._table,
             lambda: self._threads_by_index(last, size),
-            lambda: _threads_of(self._damage.rows_of(self._connection, self._table).keys.values(), last, size),
+            lambda: _threads_of(self._damage.rows_of(self._connection, self._table).named(), last, size),
         )
 
     def _threads_by_index(self, last: object, size: int) -> tuple[list[ThreadKeys], object]:

@@ -42,6 +42,11 @@ class Salvaged(Struct):
     _by_key: dict[Key, list[int]] = field(default_factory=dict)
     _by_thread: dict[str, list[int]] = field(default_factory=dict)
 
+    def named(self) -> Iterator[Key]:
+        """The keys of all rows, those that cannot be read included: an index names the same."""
+        yield from self.keys.values()
+        yield from self.lost_keys.values()
+
     def of_thread(self, thread_id: str, after: int = 0) -> list[int]:
         self._index()
         return [rowid for rowid in self._by_thread.get(thread_id, ()) if rowid > after or not after]

@@ -193,6 +193,15 @@ class SqliteStore:
         )
         return {address: under for address, under in found.items() if under}
 
+    def writes_lost(self, address: Address) -> bool:
+        """Whether writes under a checkpoint may be missing because of damage; known once they were read."""
+        layout = self._layout
+        return layout is not None and layout.writes is not None and self._damage.lost_under(layout.writes, address)
+
+    def later_lost(self, address: Address) -> bool:
+        """Whether a checkpoint of the same namespace with a larger id cannot be read; known once the thread was listed."""
+        return self._layout is not None and self._damage.lost_after(self._layout.checkpoints, address)
+
     # ---- streams
 
     def scan(self, thread_id: str | None = None) -> Iterator[RawCheckpoint]:

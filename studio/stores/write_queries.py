@@ -222,7 +222,7 @@ class WriteQueries(Look):
                     found.append(rows.write(row, same)[1])
             return found
 
-        return tuple(sorted(self._damage.either(table, by_query, row_by_row), key=rows.write_order))
+        return tuple(sorted(self._damage.keyed(table, address, by_query, row_by_row), key=rows.write_order))
 
     def writes_page(self, rowids: Sequence[int]) -> tuple[list[WriteRow], int]:
         """The same for rows of writes."""
