@@ -122,7 +122,7 @@ class RunPlan:
     asks: tuple[str, ...]
     """Open questions that will be asked again, in words."""
     side_effects: tuple[str, ...]
-    """Tool calls and nodes that already ran after this point and may happen twice, in words."""
+    """Tool calls and nodes that already ran after this point and may happen again, in words, with what was recorded of them."""
     graph: str
     """`support_agent` = /path/graphs.py:support_agent"""
     graph_file: str | None

@@ -112,7 +112,7 @@ class TestThePlan:
     def test_tool_calls_that_already_ran_are_side_effects(self, desks: Desks) -> None:
         desk = desks("refunding")
         plan = desk.session.plan(RunRequest(desk.at("tools")))
-        assert plan.side_effects == ('refund(order="4711", amount=499.0), call call_1',)
+        assert plan.side_effects == ('refund, recorded with order="4711", amount=499.0 (call call_1)',)
         assert not plan.one_click
         result = desk.session.fork(ForkRequest(desk.at("tools")))
         assert desk.session.plan(RunRequest(result.address)).side_effects == plan.side_effects

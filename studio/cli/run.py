@@ -219,7 +219,7 @@ def _plan_text(plan: RunPlan, out: Out, *, every_type: bool) -> None:
         ("runs", words(plan.runs) or "nothing"),
         ("keeps", words(plan.kept)),
         ("asks again", words(plan.asks)),
-        ("may repeat", words(plan.side_effects)),
+        (labels.MAY_HAPPEN_AGAIN.lower(), words(plan.side_effects)),
         ("graph", line(plan.graph)),
         ("code", line(plan.graph_file or "")),
         ("python", line(plan.interpreter)),

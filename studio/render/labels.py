@@ -30,6 +30,8 @@ REBUILT_WORDS: dict[str, tuple[str, str]] = {
     "unavailable": ("not rebuildable", "not stored here, and the changes that lead to it are not all there"),
 }
 """How a value came that the checkpoint does not hold: (label, one sentence)."""
+MAY_HAPPEN_AGAIN = "May happen again"
+"""Before what a run may do a second time, such as a tool call."""
 UNSTORED = "ran a subgraph whose checkpoints are not in this store"
 TASK_WORDS: dict[TaskStatus, str] = {
     "done": "finished",

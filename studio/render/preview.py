@@ -124,13 +124,21 @@ def call_text(call: ToolCall, width: int = 160) -> str:
     return _call_text(call, width, 0, False)
 
 
+def recorded_call(call: ToolCall, width: int = 160) -> str:
+    """`issue_refund, recorded with order="4711", amount=499.0`: what it was called with once, and need not be again."""
+    inner = _arguments(call, 0, False)
+    return line(f"{line(call.name)}, recorded with {inner or 'no arguments'}", width)
+
+
 def _call_text(call: ToolCall, width: int, depth: int, show_secrets: bool) -> str:
+    return line(f"{line(call.name)}({_arguments(call, depth, show_secrets)})", width)
+
+
+def _arguments(call: ToolCall, depth: int, show_secrets: bool) -> str:
     if isinstance(call.args, dict):
         shown = ((str(key), _masked_or(value, str(key), 60, depth, show_secrets)) for key, value in call.args.items())
-        inner = ", ".join(f"{line(key)}={line(text, 60)}" for key, text in shown)
-    else:
-        inner = "" if call.args is None else line(_summary(call.args, 120, depth, show_secrets), 120)
-    return line(f"{line(call.name)}({inner})", width)
+        return ", ".join(f"{line(key)}={line(text, 60)}" for key, text in shown)
+    return "" if call.args is None else line(_summary(call.args, 120, depth, show_secrets), 120)
 
 
 def summary(value: Value, width: int = 80, *, key: str | None = None, show_secrets: bool = False) -> str:

@@ -131,5 +131,5 @@ def _parts(stored: Value) -> Iterator[Value]:
 
 
 def _in_words(ident: str, name: str | None, call: preview.ToolCall | None) -> str:
-    what = preview.call_text(call) if call is not None else line(f"{name or 'a tool'}(…)")
-    return f"{what}, call {line(ident, 40)}"
+    what = preview.recorded_call(call) if call is not None else line(name or "a tool")
+    return f"{what} (call {line(ident, 40)})"

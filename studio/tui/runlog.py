@@ -38,7 +38,7 @@ def plan_lines(plan: RunPlan) -> tuple[Line, ...]:
         lines += [Line(draw.own("Kept", "bold $primary"), 1), Line(draw.text(labels.names(plan.kept), "$quiet", 400), 2)]
     for title, style, words in (
         ("Will ask", "$wait", plan.asks),
-        ("May happen twice", "$error", plan.side_effects),
+        (labels.MAY_HAPPEN_AGAIN, "$error", plan.side_effects),
         ("To know", "$wait", plan.warnings),
     ):
         if words:

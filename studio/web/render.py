@@ -54,7 +54,7 @@ class Pages:
             trim_blocks=True,
             lstrip_blocks=True,
         )
-        self._env.globals.update(asset=self.asset, styles=STYLES, modules=MODULES)
+        self._env.globals.update(asset=self.asset, styles=STYLES, modules=MODULES, may_happen_again=labels.MAY_HAPPEN_AGAIN)
         self._env.filters.update(sealed=sealed, plural=labels.plural)
 
     def asset(self, name: str) -> str:

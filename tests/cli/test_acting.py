@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import signal
 import sqlite3
 import subprocess
@@ -157,6 +158,13 @@ def test_a_run_streams_its_events_and_stops_at_the_question(studio: Studio, shop
     rows = studio("tree", shop, "--thread", "done", "--json").doc["rows"]
     last = studio("show", shop, rows[-1]["checkpoint_id"], "--thread", "done", "--json").doc["values"]
     assert last["messages"][-1]["fields"]["content"] == "kettle costs 39.0"
+
+
+def test_a_plan_says_with_what_a_tool_was_called_before_not_with_what_it_will_be(
+    studio: Studio, shop: Path, project: Path
+) -> None:
+    plan = studio("run", shop, "root", "--thread", "done", "--graph", "shop", "--dry-run")
+    assert re.search(r'^ +may happen again +price_of, recorded with item="kettle" \(call call_1\)$', plan.out, re.MULTILINE)
 
 
 def test_a_dry_run_only_prints_the_plan(studio: Studio, shop: Path, project: Path) -> None:

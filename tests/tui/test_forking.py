@@ -105,7 +105,7 @@ async def test_the_refund_story_is_repaired_from_the_terminal_alone(support: Pat
             await drive.press("ctrl+r")
 
             screen = await run_status(drive, "planned")
-            assert "May happen twice" in drive.text() and "issue_refund(" in drive.text(), (
+            assert "May happen again" in drive.text() and "issue_refund, recorded with" in drive.text(), (
                 "a run with side effects waits for a second click"
             )
             await drive.press("ctrl+r")
