@@ -328,6 +328,11 @@ class Session(Acting):
             raise RefError(f"no checkpoint {address.checkpoint_id}", "`studio tree` lists the checkpoints")
         return found
 
+    def refused_key(self, *addresses: Address) -> bool:
+        """Whether the AES key that was given did not open one of these checkpoints, or of none given, any row that was read."""
+        unsealer = self.overlay.unsealer
+        return unsealer is not None and unsealer.refused(*addresses)
+
     def problems(self) -> list[Problem]:
         lost = [self._lost] if self._lost is not None else []
         return [*self.overlay.problems(), *lost, *self._unread.values()]

@@ -123,9 +123,41 @@ def test_another_key_leaves_the_rows_closed_and_says_so(
     found = studio("ls", hidden, "--aes-key-env", "K", "--json").doc
     assert [one["kind"] for one in found["problems"] if "aes" in one["kind"]] == ["wrong-aes-key"]
     shown = studio("show", hidden, "head", "--thread", "closed", "--aes-key-env", "K")
-    assert shown.code == 0
     assert "encrypted (AES)" in shown.out
-    assert "spoon" in studio("show", hidden, "head", "--thread", "clear", "--aes-key-env", "K").out
+    assert "! wrong-aes-key" in shown.err and "do not open with this key: it is another key" in shown.err
+    clear = studio("show", hidden, "head", "--thread", "clear", "--aes-key-env", "K")
+    assert "spoon" in clear.out and (clear.code, clear.err) == (0, "")
+
+
+@pytest.mark.parametrize(
+    "call", [("show", "head"), ("show", "head", "--raw"), ("show", "head", "--path", ""), ("diff", "head"), ("export",)],
+    ids=" ".join,
+)  # fmt: skip
+@pytest.mark.parametrize("form", [(), ("--json",)], ids=["text", "json"])
+def test_a_command_whose_row_another_key_leaves_closed_fails(
+    studio: Studio,  # noqa: F811
+    hidden: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    call: tuple[str, ...],
+    form: tuple[str, ...],
+) -> None:
+    monkeypatch.setenv("K", "the wrong key 16")
+    monkeypatch.setenv("RIGHT", KEY)
+
+    def ask(thread: str, key: str) -> int:
+        return studio(call[0], hidden, *call[1:], "--thread", thread, "--aes-key-env", key, *form).code
+
+    assert [ask("closed", "K"), ask("closed", "RIGHT"), ask("clear", "K")] == [1, 0, 0]
+
+
+def test_a_search_that_another_key_leaves_blind_fails(
+    studio: Studio,  # noqa: F811
+    hidden: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("K", "the wrong key 16")
+    found = studio("search", hidden, "samovar", "--aes-key-env", "K")
+    assert (found.code, found.out) == (1, "nothing found\n") and "! wrong-aes-key" in found.err
 
 
 def test_a_damaged_row_is_told_from_a_wrong_key(studio: Studio, hidden: Path, key: str) -> None:  # noqa: F811
@@ -147,7 +179,8 @@ def test_missing_pycryptodome_names_the_extra(
 ) -> None:
     monkeypatch.setitem(__import__("sys").modules, "Crypto.Cipher", None)
     found = studio("ls", hidden, "--aes-key-env", key)
-    assert found.code == 1
+    assert found.code == studio("ls", hidden.parent, "--aes-key-env", key).code == 3
+    assert "cannot be opened" in found.err
     assert 'pip install "checkpoint-studio[crypto]"' in found.err
 
 

@@ -17,6 +17,7 @@ from studio.render.gate import line
 
 if TYPE_CHECKING:
     from studio.session import Session
+    from studio.stores.sealed import AesKey
     from studio.stores.view import View
 
 _MAKE_FORKS = ("fork", "run", "open", "web")
@@ -64,14 +65,18 @@ def open_session(path: str, options: Namespace, out: Out) -> Session:
         from studio.requests import GraphSpec
 
         spec = GraphSpec(options.graph, options.python)
-    name = getattr(options, "aes_key_env", None)
-    key = None
-    if name is not None:
-        from studio.stores.sealed import AesKey
-
-        key = AesKey.from_environment(name)
+    key = key_in(options)
     view = view_in(options)
     return Session.open(path, scratch=options.scratch, show_secrets=out.show_secrets, graph=spec, aes_key=key, view=view)
+
+
+def key_in(options: Namespace) -> AesKey | None:
+    """The AES key that a call names. Raises UsageError (there is none) or OpenError (no library to use it with)."""
+    if options.aes_key_env is None:
+        return None
+    from studio.stores.sealed import AesKey
+
+    return AesKey.from_environment(options.aes_key_env)
 
 
 def view_in(options: Namespace) -> View:

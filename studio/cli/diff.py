@@ -37,7 +37,8 @@ def run(options: Namespace, out: Out) -> int:
         else:
             _text(session, found, out)
             note_problems(out, session)
-        return 1 if options.exit_code and found.changes else 0
+        sides = [one.address for one in (found.before, found.after) if one is not None]
+        return int(options.exit_code and bool(found.changes) or session.refused_key(*sides))
 
 
 def _text(session: Session, found: Comparison, out: Out) -> None:

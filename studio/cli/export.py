@@ -39,7 +39,7 @@ def run(options: Namespace, out: Out) -> int:
             for document in lines(session, thread, options.values, documents, said):
                 out.say(dumps(document))
         note_problems(out, session)
-    return 0
+        return int(session.refused_key())
 
 
 def _warn(session: Session, thread: str, values: str, out: Out) -> None:

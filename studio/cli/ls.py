@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from contextlib import ExitStack
 from typing import Any
 
-from studio.cli.common import files_in, note_no_forks, open_session, say_problems
+from studio.cli.common import files_in, key_in, note_no_forks, open_session, say_problems
 from studio.cli.documents import Documents
 from studio.cli.out import Out
 from studio.errors import RefError, StudioError
@@ -23,6 +23,7 @@ COLOURS = {"done": "green", "ready": "blue", "paused": "yellow", "failed": "red"
 def run(options: Namespace, out: Out) -> int:
     folder = os.path.isdir(options.location)
     files = files_in(options)
+    key_in(options)  # a key that is none is no problem of one file of the folder
     with ExitStack() as stack:
         sessions, problems = [], []
         for path in files:

@@ -21,7 +21,7 @@ def run(options: Namespace, out: Out) -> int:
         if out.as_json:
             found = [documents.hit(hit) for hit in hits]
             out.document({"text": options.text, "hits": found, "problems": documents.problems(session.problems())})
-            return 0
+            return int(session.refused_key())
         count, last = 0, None
         for hit in hits:
             if hit.address.thread_id != last:
@@ -39,4 +39,4 @@ def run(options: Namespace, out: Out) -> int:
         elif count >= options.limit:
             out.say(out.paint(f"the first {count} hits; --limit N shows more", "dim"))
         note_problems(out, session)
-    return 0
+        return int(session.refused_key())

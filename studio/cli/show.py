@@ -30,7 +30,7 @@ def run(options: Namespace, out: Out) -> int:
         if options.raw:
             _raw(session, address, options, documents, out)
             note_problems(out, session)
-            return 0
+            return int(session.refused_key(address))
         state = session.state(address)
         if options.path is not None:
             value = get({**state.internal, **state.values}, options.path)
@@ -47,7 +47,7 @@ def run(options: Namespace, out: Out) -> int:
                 _sizes(session.sizes(address), out)
         if options.path is not None or not out.as_json:
             note_problems(out, session)
-    return 0
+        return int(session.refused_key(address))
 
 
 def _raw(session: Session, address: Address, options: Namespace, documents: Documents, out: Out) -> None:

@@ -12,8 +12,8 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from studio.errors import StudioError, UsageError
-from studio.model import Problem, RawCheckpoint, Sealed, WriteRow
+from studio.errors import OpenError, UsageError
+from studio.model import Address, Problem, RawCheckpoint, Sealed, WriteRow
 
 SUFFIX = "+aes"
 ENV = "LANGGRAPH_AES_KEY"
@@ -33,7 +33,7 @@ class AesKey:
     __slots__ = ("_aes", "_key")
 
     def __init__(self, key: bytes) -> None:
-        """Raises UsageError for a key of a wrong length, StudioError where pycryptodome is missing."""
+        """Raises UsageError for a key of a wrong length, OpenError where pycryptodome is missing."""
         if len(key) not in _LENGTHS:
             raise UsageError(f"an AES key has 16, 24 or 32 bytes, this one has {len(key)}", "", "bad-aes-key")
         self._aes = _aes()
@@ -85,8 +85,8 @@ def _aes() -> Any:
     try:
         from Crypto.Cipher import AES
     except ImportError as error:
-        message = "reading encrypted rows needs pycryptodome, which is not installed"
-        raise StudioError(message, 'pip install "checkpoint-studio[crypto]"', "no-crypto") from error
+        message = "encrypted rows cannot be opened: that needs pycryptodome, which is not installed"
+        raise OpenError(message, 'pip install "checkpoint-studio[crypto]"', "no-crypto") from error
     return AES
 
 
@@ -97,7 +97,7 @@ class Unsealer:
         self._key = key
         self._location = location
         self._lock = threading.Lock()
-        self._refused: set[object] = set()
+        self._refused: set[Address | tuple[str, str, str, int]] = set()
         self._opened = False
 
     def checkpoint(self, raw: RawCheckpoint) -> RawCheckpoint:
@@ -112,7 +112,7 @@ class Unsealer:
         opened = self._open(row.tag, row.value, (row.checkpoint_ns, row.checkpoint_id, row.task_id, row.idx))
         return row if opened is None else replace(row, tag=opened[0], value=opened[1], sealed=opened[2])
 
-    def _open(self, tag: str | None, blob: bytes, where: object) -> tuple[str, bytes, Sealed] | None:
+    def _open(self, tag: str | None, blob: bytes, where: Address | tuple[str, str, str, int]) -> tuple[str, bytes, Sealed] | None:
         if tag is None or not tag.endswith(SUFFIX):
             return None
         plain = self._key.open(blob)
@@ -123,6 +123,14 @@ class Unsealer:
             self._opened = True
             self._refused.discard(where)
         return tag[: -len(SUFFIX)], plain, Sealed(tag, blob, self._key.close)
+
+    def refused(self, *addresses: Address) -> bool:
+        """Whether the key did not open one of these checkpoints, or a write under it; given none, any row."""
+        with self._lock:
+            if not addresses:
+                return bool(self._refused)
+            keys = {(one.checkpoint_ns, one.checkpoint_id) for one in addresses}
+            return any(one in addresses if isinstance(one, Address) else one[:2] in keys for one in self._refused)
 
     def problems(self) -> list[Problem]:
         with self._lock:
