@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from argparse import Namespace
 from contextlib import ExitStack
 
@@ -19,7 +20,8 @@ def web(options: Namespace, out: Out) -> int:
             stack.callback(sessions[-1].close)
         from studio.web import serve
 
-        serve(sessions, options.port, not options.no_browser, options.allow_host, options.at)
+        location = os.path.abspath(options.location) if os.path.isdir(options.location) else sessions[0].location
+        serve(sessions, options.port, not options.no_browser, options.allow_host, options.at, location if out.as_json else None)
     return 0
 
 
@@ -46,5 +48,12 @@ def demo(options: Namespace, out: Out) -> int:
         else:
             from studio.web import serve
 
-            serve(sessions, options.port, not options.no_browser, options.allow_host, None)
+            serve(
+                sessions,
+                options.port,
+                not options.no_browser,
+                options.allow_host,
+                None,
+                str(sample_folder()) if out.as_json else None,
+            )
     return 0

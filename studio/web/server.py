@@ -14,6 +14,7 @@ import uvicorn
 
 from studio.errors import StudioError, UsageError
 from studio.session import Session
+from studio.tagged import dumps
 from studio.web.app import create_app
 from studio.web.book import Book
 
@@ -24,8 +25,10 @@ def serve(
     open_browser: bool = True,
     allow_hosts: Iterable[str] = (),
     at: str | None = None,
+    json_location: str | None = None,
 ) -> None:
-    """Serve until interrupted. Prints the link, flushed, once the server answers.
+    """Serve until interrupted. Prints the link, flushed, once the server answers: in words, or with `json_location` as one JSON
+    object `{"url", "location"}`.
 
     `port` 0 takes any free one. `at` is the path and query to open, as `studio web … --at` gets it. Raises UsageError
     when the port is taken.
@@ -45,7 +48,7 @@ def serve(
 
     def started() -> None:
         threading.Thread(target=read_ahead, args=(app.book,), name="read-ahead", daemon=True).start()
-        _announce(link(port, app.token, at), open_browser)
+        _announce(link(port, app.token, at), open_browser, json_location)
 
     server = _Server(config, started)
     with contextlib.closing(app.book), contextlib.suppress(KeyboardInterrupt):
@@ -85,9 +88,12 @@ def _listen(port: int) -> socket.socket:
     return listener
 
 
-def _announce(url: str, open_browser: bool) -> None:
-    print(f"Checkpoint Studio: {url}", flush=True)
-    if sys.stdout.isatty():
+def _announce(url: str, open_browser: bool, json_location: str | None) -> None:
+    if json_location is not None:
+        print(dumps({"url": url, "location": json_location}), flush=True)
+    else:
+        print(f"Checkpoint Studio: {url}", flush=True)
+    if json_location is None and sys.stdout.isatty():
         print("Looking changes nothing. It serves until you stop it with Ctrl+C.", flush=True)
     if open_browser:
         threading.Thread(target=_browse, args=(url,), name="open-browser", daemon=True).start()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import signal
 import subprocess
@@ -9,6 +10,8 @@ import sys
 from pathlib import Path
 
 import pytest
+
+from studio.assets import sample_folder
 
 HEAVY = (
     "textual",
@@ -45,6 +48,19 @@ def test_python_m_studio_is_the_same_program(shop: Path) -> None:
     done = subprocess.run([sys.executable, "-m", "studio", "ls", str(shop)], capture_output=True, text=True, check=True)
     assert "what is the price" in done.stdout
     assert done.stderr == ""
+
+
+@pytest.mark.parametrize("what", ["file", "folder", "demo"])
+def test_a_server_prints_one_json_object_with_its_link(shop: Path, what: str) -> None:
+    words = {"file": ["web", str(shop)], "folder": ["web", str(shop.parent)], "demo": ["demo"]}[what]
+    command = [sys.executable, "-m", "studio", *words, "--json", "--no-browser"]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        doc = json.loads(process.stdout.readline())
+        process.send_signal(signal.SIGINT)
+        assert process.stdout.read() == ""
+    assert doc["location"] == str({"file": shop, "folder": shop.parent, "demo": sample_folder()}[what])
+    assert doc["url"].startswith("http://127.0.0.1:") and "token=" in doc["url"]
 
 
 def test_a_reader_that_leaves_early_is_no_error(shop: Path) -> None:
