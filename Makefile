@@ -5,7 +5,7 @@ VENV ?= .venv
 PYTHON ?= $(shell for p in python3.14 python3.13 python3.12 python3.11 python3; do \
 	"$$p" -c 'import sys, venv, ensurepip; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && echo "$$p" && break; done)
 BIN := $(VENV)/bin
-PIP := $(BIN)/python -m pip --disable-pip-version-check
+INSTALL := $(BIN)/python -m pip -qq --disable-pip-version-check install --constraint constraints.txt
 INPUTS := pyproject.toml constraints.txt hatch_build.py package.json package-lock.json static/src/editor-bundle.js
 PYTEST_ARGS ?= -n 2 --dist loadfile
 
@@ -45,20 +45,23 @@ wheel: $(VENV)/.for-work ## build dist/*.whl with the browser code inside
 clean: ## remove what these targets made
 	rm -rf $(VENV) dist build static/vendor .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
 
-$(BIN)/python:
-	@test -n "$(PYTHON)" || { echo "Python 3.11 or newer with its venv module is needed (on Debian: apt install python3-venv)." >&2; exit 1; }
-	@echo "make: a Python environment in $(VENV) …"
-	@$(PYTHON) -m venv $(VENV)
+# pip is heard only when it fails
+define environment
+@test -n "$(PYTHON)" || { echo "Python 3.11 or newer with its venv module is needed (on Debian: apt install python3-venv)." >&2; exit 1; }
+@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+endef
 
-$(VENV)/.for-use: $(INPUTS) | $(BIN)/python
-	@echo "make: the studio, what it needs and its browser code into $(VENV) (once, about half a minute) …"
-	@$(PIP) install --quiet --constraint constraints.txt --editable .
+$(VENV)/.for-use: $(INPUTS)
+	@echo "make: setting up the studio in $(VENV) (about a minute, once) …"
+	$(environment)
+	@$(INSTALL) --editable .
 	@$(BIN)/python -m compileall -q studio || true
 	@touch $@
 
-$(VENV)/.for-work: $(INPUTS) | $(BIN)/python
-	@echo "make: the studio, what it needs and what its tests need into $(VENV) (once, about a minute) …"
-	@$(PIP) install --quiet --constraint constraints.txt --upgrade pip
-	@$(PIP) install --quiet --constraint constraints.txt --group dev --editable .
+$(VENV)/.for-work: $(INPUTS)
+	@echo "make: setting up the studio and its tests in $(VENV) (about two minutes, once) …"
+	$(environment)
+	@$(INSTALL) --upgrade pip
+	@$(INSTALL) --group dev --editable .
 	@$(BIN)/python -m compileall -q studio || true
 	@touch $@ $(VENV)/.for-use
