@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import os
 from typing import Any, NoReturn
 
 from studio import __version__
@@ -37,9 +38,17 @@ class _Parser(argparse.ArgumentParser):
 
 def parse(argv: list[str]) -> argparse.Namespace | int:
     """The options of a call; an exit code when nothing is left to do (`--help`, `--version`)."""
-    parser = _build(_named(argv))
+    first = _named(argv)
+    parser = _build(first)
     try:
-        options = parser.parse_args(_with_command(argv))
+        options, others = parser.parse_known_args(_with_command(argv))
+        if first is not None and first not in COMMANDS and (others or not os.path.lexists(first)):
+            from studio.cli import mistyped
+
+            if (error := mistyped.told(first, others, COMMANDS)) is not None:
+                raise error
+        if others:
+            parser.error(f"unrecognized arguments: {' '.join(others)}")
     except SystemExit as leave:
         return int(leave.code or 0)
     if options.command is None:

@@ -387,6 +387,31 @@ def test_a_limit_below_one_is_told_in_words(studio: Studio, shop: Path) -> None:
     assert "'0' is no whole number from 1 on" in found.err
 
 
+def test_a_mistyped_command_is_called_none_and_the_right_one_is_proposed(studio: Studio, shop: Path) -> None:
+    for call in (("lss", shop), ("tre", shop, "--all-ns", "--thread", "done"), ("lss",)):
+        found = studio(*call)
+        assert found.code == 2 and f"there is no command '{call[0]}', and no file of that name" in found.err
+        assert f"did you mean `studio {'tree' if call[0] == 'tre' else 'ls'}" in found.err
+    assert "`studio --help` lists the commands" in studio("xyzzy", shop).err
+
+
+def test_a_command_behind_its_file_is_told_to_stand_before_it(studio: Studio, shop: Path) -> None:
+    mistyped, misplaced = studio(shop, "lss"), studio(shop, "ls", "--json")
+    assert mistyped.code == misplaced.code == 2
+    assert "there is no command 'lss'" in mistyped.err and "'ls' stands behind the file" in misplaced.err
+    for found in (mistyped, misplaced):
+        assert f"the command comes first: `studio ls {shop}`" in found.err
+
+
+def test_a_file_with_the_name_of_a_mistyped_command_is_opened(
+    studio: Studio, shop: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(shop.parent)
+    shop.rename("lss")
+    assert "the terminal UI needs a terminal" in studio("lss").err
+    assert "what is the price" in studio("ls", "lss").out
+
+
 @pytest.mark.parametrize(
     "command",
     [("ls",), ("tree", "--thread", "done"), ("export", "--thread", "done"), ("search", "2.0")],
