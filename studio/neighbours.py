@@ -18,8 +18,17 @@ from studio.value import decode
 T = TypeVar("T")
 
 NOT_VERSIONED = "not versioned: time travel does not rewind it"
+VERSIONED = "versioned with the thread"
+KINDS = {
+    "store": "long-term store",
+    "cache": "node cache",
+    "checkpoints": "checkpoints",
+    "writes": "writes of their tasks",
+    "other": "another table",
+}
+"""What the kind of a table is called where there is room for words."""
 MOST_NAMED = 6
-_ITEMS = {"store": "items", "cache": "entries"}
+_ITEMS = {"store": ("item", "items"), "cache": ("entry", "entries")}
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,9 +119,16 @@ def count_words(table: Neighbour | CountedSet) -> str:
     return f"more than {table.rows:,}" if table.more else f"{table.rows:,}"
 
 
-def rows_in_words(table: Neighbour | CountedSet, word: str = "row") -> str:
-    """`1 row`, `12 rows`, `more than 10,000 rows`."""
-    return f"{count_words(table)} {word}{'' if table.rows == 1 else 's'}"
+def rows_in_words(table: Neighbour | CountedSet, one: str = "row", many: str = "") -> str:
+    """`1 row`, `12 rows`, `more than 10,000 rows`; `many` is `one` with an s unless given."""
+    return f"{count_words(table)} {one if table.rows == 1 and not table.more else many or one + 's'}"
+
+
+def note_of(table: Neighbour) -> str:
+    """Whether time travel rewinds a table, and whether it is the one that is shown."""
+    if table.kind not in ("checkpoints", "writes"):
+        return NOT_VERSIONED
+    return f"{VERSIONED} · shown" if table.shown else VERSIONED
 
 
 def beside(tables: Iterable[Neighbour]) -> list[Neighbour]:
@@ -124,7 +140,7 @@ def beside(tables: Iterable[Neighbour]) -> list[Neighbour]:
 def in_words(tables: Iterable[Neighbour]) -> list[str]:
     """`store (12 items)`, `cache (3 entries)`, `app_users`, …: stored names, not yet gated."""
     found = beside(tables)
-    words = [f"{one.name} ({count_words(one)} {_ITEMS[one.kind]})" if one.kind in _ITEMS else one.name for one in found]
+    words = [f"{one.name} ({rows_in_words(one, *_ITEMS[one.kind])})" if one.kind in _ITEMS else one.name for one in found]
     return words if len(words) <= MOST_NAMED else [*words[:MOST_NAMED], f"and {len(words) - MOST_NAMED} more"]
 
 

@@ -146,7 +146,7 @@ def confirmed(options: Namespace, out: Out, question: str, refusal: str) -> None
 
 def note_problems(out: Out, session: Session) -> None:
     """What is lost or odd in the whole file, on stderr: beside a result that is about one of its checkpoints or values."""
-    for problem in session.problems()[:20]:
+    for problem in [one for one in session.problems() if one.kind != "second-table"][:20]:
         out.note(f"! {line(problem.kind)} {line(problem.where, 80)}: {line(problem.message, 300)}")
 
 

@@ -45,9 +45,12 @@ def run(options: Namespace, out: Out) -> int:
         for session in sessions:
             if folder:
                 out.say(out.paint(line(os.path.basename(session.location)), "bold", "cyan"))
+            if words := session.view_words:
+                out.say(out.paint(f"shown: {line(words, 200)}", "dim"))
             _text(session, options.thread, documents, out)
             _beside(session, out)
-        say_problems(out, [*problems, *(problem for session in sessions for problem in session.problems())])
+        found = [*problems, *(problem for session in sessions for problem in session.problems())]
+        say_problems(out, [problem for problem in found if problem.kind != "second-table"])  # said beside the threads
     return 0
 
 
@@ -77,13 +80,11 @@ def _text(session: Session, wanted: str | None, documents: Documents, out: Out) 
 
 def _beside(session: Session, out: Out) -> None:
     """What else the file holds, in one line each."""
-    from studio.neighbours import count_words, in_words
+    from studio.neighbours import in_words, rows_in_words
 
-    if words := session.view_words:
-        out.say(out.paint(f"shown: {line(words, 200)}", "dim"))
     neighbours = session.neighbours()
     name = line(os.path.basename(session.location), 60)
-    others = [f"{line(one.checkpoints, 60)} ({count_words(one)} rows)" for one in neighbours.sets() if not one.shown]
+    others = [f"{line(one.checkpoints, 60)} ({rows_in_words(one)})" for one in neighbours.sets() if not one.shown]
     if others:
         out.say(out.paint(f"other checkpoints in this file: {', '.join(others[:6])} — studio ls {name} --tables NAME", "dim"))
     if found := in_words(neighbours.tables()):
@@ -100,7 +101,7 @@ def _json(
     first = True
     for session in sessions:
         for thread in _threads(session, wanted):
-            out.say(("" if first else ", ") + dumps(documents.thread(thread)), flush=first)
+            out.say(("" if first else ", ") + dumps({**documents.thread(thread), "tables": session.view.tables}), flush=first)
             first = False
     found = [*problems, *(problem for session in sessions for problem in session.problems())]
     beside = _beside_documents(sessions, documents)

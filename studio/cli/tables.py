@@ -8,7 +8,7 @@ from studio.cli.common import opened
 from studio.cli.documents import Documents
 from studio.cli.out import Out
 from studio.errors import RefError, UsageError
-from studio.neighbours import NOT_VERSIONED, Item, Items, Namespaces, Neighbours, count_words, rows_in_words
+from studio.neighbours import NOT_VERSIONED, VERSIONED, Item, Items, Namespaces, Neighbours, count_words, rows_in_words
 from studio.render import labels, masking
 from studio.render.gate import clean, line
 from studio.stores.neighbours import SHAPES, Neighbour, Plain
@@ -78,7 +78,7 @@ def _json(neighbours: Neighbours, items: Items, out: Out) -> None:
 
 def _entries(neighbours: Neighbours, items: Items, options: Namespace, out: Out) -> None:
     table = items.table
-    word = "versioned with the thread" if table.kind in ("checkpoints", "writes") else NOT_VERSIONED
+    word = VERSIONED if table.kind in ("checkpoints", "writes") else NOT_VERSIONED
     out.say(out.paint(f"{line(table.name, 60)}: {table.kind}, {rows_in_words(table)}", "bold") + f"  ({word})")
     if table.kind not in SHAPES:
         for item in items.items:

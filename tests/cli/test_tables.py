@@ -55,6 +55,11 @@ def test_ls_names_what_else_the_file_holds(app: Path, studio: Studio) -> None:
     assert folder_snapshot(app.parent) == before
 
 
+def test_one_of_a_kind_is_counted_as_one(app: Path, studio: Studio) -> None:
+    change(app, "DELETE FROM store WHERE key != 'limits'", "DELETE FROM cache WHERE key != 'k1'")
+    assert "also in this file: store (1 item), cache (1 entry)," in studio("ls", app).out
+
+
 def test_a_file_of_checkpoints_alone_says_nothing_of_others(shop: Path, studio: Studio) -> None:
     assert "in this file" not in studio("ls", shop).out
 
@@ -176,6 +181,10 @@ def test_a_table_set_is_chosen_on_every_command(
     )  # fmt: skip
     said = studio("ls", app).out
     assert "other checkpoints in this file: lg_cp (29 rows) — studio ls shop.sqlite --tables NAME" in said
+    assert said.count("lg_cp") == 1 and "second-table" in {one["kind"] for one in studio("ls", app, "--json").doc["problems"]}
+    assert studio("ls", app, "--tables", "lg_cp").out.startswith("shown: table lg_cp\n")
+    assert {one["tables"] for one in studio("ls", app, "--tables", "lg_cp", "--json").doc["threads"]} == {"lg_cp"}
+    assert {one["tables"] for one in studio("ls", app, "--json").doc["threads"]} == {"checkpoints"}
     chosen = ("--thread", "done", "--tables", "lg_cp")
     assert studio("tree", app, *chosen).code == 0
     assert studio("tree", app, "--thread", "done").code == 3

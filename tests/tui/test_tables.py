@@ -50,6 +50,10 @@ async def test_tables_are_listed_with_their_entries(app: Path, tmp_path: Path) -
             await drive.press("o")
             await stand_on(drive, "store")
             await drive.shows("not versioned: time travel does not rewind it")
+            listed = drive.app.screen.query_one("#tables", TableList).rows
+            writes = {row.name: (row.what, row.note) for row in listed if row.table is not None and row.table.kind == "writes"}
+            assert writes["writes"] == ("writes of their tasks", "versioned with the thread · shown")
+            assert writes["lg_wr"] == ("writes of their tasks", "versioned with the thread")
             await drive.press("enter")
             await drive.until(lambda: isinstance(drive.app.screen, EntriesScreen))
             await drive.shows("fact-000")

@@ -56,6 +56,8 @@ def test_the_list_of_threads_leads_to_tables_and_tables_to_their_entries(page: T
     tables = soup_of(page, str(link["href"]))
     rows = {row.select_one("b").text: row for row in tables.select(".table-list a")}  # type: ignore[union-attr]
     assert "not versioned: time travel does not rewind it" in rows["store"].text
+    assert "writes of their tasks" in rows["writes"].text and "versioned with the thread · shown" in rows["writes"].text
+    assert rows["lg_wr"].text.strip().endswith("versioned with the thread")
     assert "123 rows" in rows["store"].text and "1 row" in rows["users"].text and "1 rows" not in tables.text
     store = soup_of(page, str(rows["store"]["href"]))
     assert "Not versioned" in store.select_one(".not-versioned").text  # type: ignore[union-attr]

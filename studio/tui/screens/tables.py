@@ -14,7 +14,7 @@ from textual.message import Message
 from textual.screen import ModalScreen
 
 from studio.errors import StudioError
-from studio.neighbours import NOT_VERSIONED, Item, Items, Namespaces, rows_in_words
+from studio.neighbours import KINDS, NOT_VERSIONED, Item, Items, Namespaces, note_of, rows_in_words
 from studio.render import gate, labels, masking, preview
 from studio.stores.neighbours import SHAPES, Neighbour
 from studio.stores.view import View
@@ -31,7 +31,6 @@ if TYPE_CHECKING:
 
 PAGE = 100
 MOST_NAMESPACES = 30
-KINDS = {"store": "long-term store", "cache": "node cache", "writes": "writes", "other": "another table"}
 _FRAME = """
     {name} > Vertical {{ width: 100%; max-width: 130; height: 100%; max-height: 44; margin: 1 2; padding: 0; }}
     {name}.narrow > Vertical {{ margin: 0; }}
@@ -164,7 +163,7 @@ class EntriesScreen(ModalScreen[None]):
             yield KeyLine(keys, id="entry-keys")
 
     def on_mount(self) -> None:
-        kind = KINDS.get(self.table.kind, self.table.kind)
+        kind = KINDS[self.table.kind]
         self.query_one(Vertical).border_title = Content(f"{gate.line(self.table.name, 60)} · {kind}")
         view = self.query_one("#entries", LineView)
         view.focus()
@@ -216,8 +215,7 @@ def read_rows(session: Session) -> tuple[Row, ...]:
         rows.append(Row("The file", what, "", f"{note} · enter shows it", View(view.tables, not view.without_wal)))
     for table in neighbours.tables():
         if table.kind != "checkpoints":
-            note = "written by the tasks of a thread" if table.kind == "writes" else NOT_VERSIONED
-            rows.append(Row(table.name, KINDS[table.kind], rows_in_words(table), note, table=table))
+            rows.append(Row(table.name, KINDS[table.kind], rows_in_words(table), note_of(table), table=table))
     return tuple(rows)
 
 

@@ -6,7 +6,7 @@ import os
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from studio.neighbours import NOT_VERSIONED, Item, Items, Namespaces, Neighbours, in_words, rows_in_words
+from studio.neighbours import KINDS, NOT_VERSIONED, Item, Items, Namespaces, Neighbours, in_words, note_of, rows_in_words
 from studio.render import gate, labels, masking, preview
 from studio.session import Session
 from studio.stores.neighbours import SHAPES, Neighbour
@@ -20,13 +20,6 @@ SHORT = 20_000
 LONG = 400_000
 """Characters of one value on a page of its own; the rest is in the plain text."""
 MOST_CHIPS = 60
-KINDS = {
-    "store": "long-term store",
-    "cache": "node cache",
-    "checkpoints": "checkpoints",
-    "writes": "their writes",
-    "other": "another table",
-}
 
 SlugOf = Callable[[View], str]
 """The slug under which another view of the same file is open."""
@@ -140,7 +133,7 @@ def table_rows(tables: list[Neighbour], file: str, current: str) -> tuple[TableR
             KINDS[table.kind],
             rows_in_words(table),
             gate.line(", ".join(table.columns), 120) or "cannot be read",
-            ("shown" if table.shown else "") if table.kind in ("checkpoints", "writes") else NOT_VERSIONED,
+            note_of(table),
             _url(file, table.name),
             table.name == current,
         )
