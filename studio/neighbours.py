@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any, TypeVar
 
 from studio.errors import RefError
-from studio.model import Value
+from studio.model import Problem, Value
 from studio.stores import neighbours as reading
 from studio.stores.base import Store
 from studio.stores.neighbours import SHAPES, Cell, Neighbour, Plain
@@ -55,6 +55,8 @@ class Items:
     more: bool
     lost: str
     """Why not all could be read; empty where all could."""
+    problems: tuple[Problem, ...] = ()
+    """Columns that are left out."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,11 +107,22 @@ class Neighbours:
             return reading.entries(connection, layout, table, namespace=namespace, key=key, start=start, limit=limit, whole=whole)
 
         page = self._peek(read, reading.Page())
-        return Items(table, tuple(_item(table, row) for row in page.rows), page.more, page.lost)
+        return Items(table, tuple(_item(table, row) for row in page.rows), page.more, page.lost, tuple(_left_out(table, page)))
 
     def _peek(self, read: Callable[[Any, Any], T], otherwise: T) -> T:
         peek: Callable[[Callable[[Any, Any], T]], T] | None = getattr(self._store, "peek", None)
         return peek(read) if peek is not None else otherwise
+
+
+def _left_out(table: Neighbour, page: reading.Page) -> Iterator[Problem]:
+    for kind, names, why in (
+        ("undecodable-name", page.unread, "no query can ask for a name that is no UTF-8"),
+        ("more-columns", page.beyond, f"only the first {reading.MOST_COLUMNS} are read"),
+    ):
+        if names:
+            shown = ", ".join(names[:MOST_NAMED]) + (", …" if len(names) > MOST_NAMED else "")
+            count = f"{len(names)} columns are" if len(names) > 1 else "1 column is"
+            yield Problem(kind, f"table {table.name}", f"{count} left out ({shown}): {why}.")
 
 
 def count_words(table: Neighbour | CountedSet) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from argparse import Namespace
 
-from studio.cli.common import opened
+from studio.cli.common import opened, say_problems
 from studio.cli.documents import Documents
 from studio.cli.out import Out
 from studio.errors import RefError, UsageError
@@ -73,6 +73,7 @@ def _json(neighbours: Neighbours, items: Items, out: Out) -> None:
         "items": [documents.item(item, items.table.kind) for item in items.items],
         "more": items.more,
         "lost": items.lost or None,
+        "problems": documents.problems(items.problems),
     })  # fmt: skip
 
 
@@ -93,6 +94,7 @@ def _entries(neighbours: Neighbours, items: Items, options: Namespace, out: Out)
             _item(item, out)
     if items.more and not items.lost:
         out.say(out.paint(f"more than these {len(items.items)}: --limit N lists more", "dim"))
+    say_problems(out, items.problems)
     if items.lost:
         out.say(out.paint(f"! {line(items.lost, 300)}", "yellow"))
 

@@ -74,6 +74,10 @@ class Page(Struct, frozen=True):
     more: bool = False
     lost: str = ""
     """Why the rows end before their time: damage, or a question that took too long."""
+    unread: tuple[str, ...] = ()
+    """Columns that no query can name, since their names are no UTF-8."""
+    beyond: tuple[str, ...] = ()
+    """Columns after the first `MOST_COLUMNS`."""
 
 
 def tables(connection: sqlite3.Connection, layout: Layout) -> list[Neighbour]:
@@ -145,9 +149,11 @@ def entries(
     `whole` reads the values whole, whatever their size.
     """
     columns = [str(row[1]) for row in connection.execute(f"PRAGMA table_info({quoted(table.name)})")]
-    columns = [name for name in columns if not _SURROGATE.search(name)]  # no query can name what is no UTF-8
+    unread = tuple(name for name in columns if _SURROGATE.search(name))
+    columns = [name for name in columns if name not in unread]
     shape = SHAPES.get(table.kind)
     read = columns if shape is not None else columns[:MOST_COLUMNS]
+    left_out = unread, tuple(columns[len(read) :])
     conditions, values, order = [], list[object](), ""
     if shape is not None:
         order = f"ORDER BY {shape.namespace}, key"
@@ -169,12 +175,12 @@ def entries(
         with in_time(connection):
             for row in connection.execute(f"SELECT {reader.selected(read)} {rest}", [*values, limit + 1, start]):
                 if len(page) == limit:
-                    return Page(page, True)
+                    return Page(page, True, "", *left_out)
                 page.append(reader.cells(read, row))
     except sqlite3.DatabaseError as error:
         slow = error.sqlite_errorname == "SQLITE_INTERRUPT"
-        return Page(page, True, "it takes too long to read on" if slow else f"the table is damaged: {error}")
-    return Page(page)
+        return Page(page, True, "it takes too long to read on" if slow else f"the table is damaged: {error}", *left_out)
+    return Page(page, False, "", *left_out)
 
 
 class _Reader:

@@ -170,6 +170,31 @@ def test_damaged_and_odd_tables_are_listed_as_far_as_they_can_be_read(app: Path,
     assert broken.code == 0 and "damaged" in broken.doc["lost"]
 
 
+def with_odd_columns(path: Path) -> None:
+    """A table `latin` with a column whose name is no UTF-8, and `wide` with more columns than are read."""
+    with closing(sqlite3.connect(path, isolation_level=None)) as connection:
+        connection.execute("CREATE TABLE latin (a, b)")
+        connection.execute("INSERT INTO latin VALUES (1, 2)")
+        connection.execute(f"CREATE TABLE wide ({', '.join(f'c{number}' for number in range(26))})")
+        connection.execute("INSERT INTO wide (c0) VALUES (1)")
+        connection.execute("PRAGMA writable_schema = ON")
+        sql = b"CREATE TABLE latin (a, caf\xe9)"
+        connection.execute("UPDATE sqlite_master SET sql = CAST(? AS TEXT) WHERE name = 'latin'", [sql])
+
+
+def test_a_column_that_is_left_out_is_told(app: Path, studio: Studio) -> None:
+    with_odd_columns(app)
+    latin = studio("tables", app, "latin", "--json").doc
+    assert [item["row"] for item in latin["items"]] == [{"a": 1}]
+    (problem,) = latin["problems"]
+    assert (problem["kind"], problem["where"]) == ("undecodable-name", "table latin")
+    assert problem["message"].startswith("1 column is left out (caf")
+    assert "! undecodable-name table latin: 1 column is left out (caf" in studio("tables", app, "latin").out
+    (problem,) = studio("tables", app, "wide", "--json").doc["problems"]
+    assert problem["message"] == "2 columns are left out (c24, c25): only the first 24 are read."
+    assert studio("tables", app, "store", "--json").doc["problems"] == []
+
+
 def test_a_table_set_is_chosen_on_every_command(
     app: Path, studio: Studio, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:

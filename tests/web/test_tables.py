@@ -136,3 +136,12 @@ def test_the_file_without_its_wal_is_one_click_away(shop: Path) -> None:
         shown = soup_of(page, str(alone["href"]))
         assert "done" in {row.text for row in shown.select("#thread-rows b")}
         assert "without its -wal" in shown.select_one(".crumbs").text  # type: ignore[union-attr]
+
+
+def test_a_column_that_is_left_out_is_told_on_the_page(app: Path) -> None:
+    from tests.cli.test_tables import with_odd_columns
+
+    with_odd_columns(app)
+    with client_of(app) as client:
+        said = soup_of(client, "/f/shop.sqlite/tables?table=latin").text
+    assert "1 column is left out (caf" in said and "no query can ask for a name that is no UTF-8" in said

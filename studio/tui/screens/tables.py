@@ -235,6 +235,7 @@ def build(items: Items, namespaces: Namespaces, *, show_secrets: bool) -> tuple[
         lines += _entry(item, items.table, show_secrets=show_secrets)
     if not items.items and not items.lost:
         lines.append(Line(draw.own("Nothing is stored here.", "$quiet"), 1))
+    lines += [Line(draw.text(f"! {problem.message}", "$wait", 300), 1) for problem in items.problems]
     if items.lost:
         lines.append(Line(draw.text(f"! Not all can be shown: {items.lost}", "$wait", 300), 1))
     return tuple(lines)

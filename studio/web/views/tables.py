@@ -79,6 +79,7 @@ class Entries:
     is_plain: bool
     """Rows of columns, without namespaces and keys."""
     lost: str
+    problems: tuple[str, ...]
     start: int
     previous_href: str
     next_href: str
@@ -164,6 +165,7 @@ def entries(items: Items, namespaces: Namespaces, file: str, asked: Asked, *, sh
         tuple(_entry(item, file, table, LONG if one else SHORT, show_secrets=show_secrets) for item in items.items),
         table.kind not in SHAPES,
         gate.line(items.lost, 300),
+        tuple(gate.line(problem.message, 300) for problem in items.problems),
         asked.start,
         _url(*here, start=max(0, asked.start - PAGE)) if asked.start and not one else "",
         _url(*here, start=asked.start + PAGE) if items.more and not items.lost and not one else "",
