@@ -103,6 +103,7 @@ class Forest:
         grown = _Grown(
             CheckpointTree(thread_id, self._look, self._parents, lambda wanted, below: self._read_facts(grown, wanted, below))
         )
+        grown.tree.lacks_metadata = getattr(self._overlay.base, "lacks_metadata", "")
         return grown
 
     @property

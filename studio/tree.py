@@ -58,6 +58,9 @@ class CheckpointTree(Growth):
         with self.lock:
             return self._tallied().leaves
 
+    lacks_metadata = ""
+    """Why no checkpoint of this tree has metadata, where the kind of its store holds none."""
+
     @property
     def namespaces(self) -> tuple[str, ...]:
         with self.lock:
@@ -96,7 +99,8 @@ class CheckpointTree(Growth):
             out.append(Problem("parent-loop", self.thread_id, f"parent links form a loop: {numbers}"))
         tally = self._tallied()
         if tally.blank:
-            out.append(Problem("no-metadata", self.thread_id, f"step and source cannot be read: {', '.join(tally.blank[:8])}"))
+            why = self.lacks_metadata or f"step and source cannot be read: {', '.join(tally.blank[:8])}"
+            out.append(Problem("no-metadata", self.thread_id, why))
         if tally.skewed:
             out.append(
                 Problem("clock-step", self.thread_id, f"older than its parent by its own time: {', '.join(tally.skewed[:8])}")

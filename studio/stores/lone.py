@@ -54,6 +54,9 @@ class LoneStore:
     layout = "lone"
     capabilities: frozenset[Capability] = frozenset()
     words = WORDS
+    lacks_metadata = (
+        "step and source are not in this file: one checkpoint exported by hand holds neither, they stand in the metadata column"
+    )
     no_forks = PatchError(
         "This is one checkpoint, exported by hand: without its thread, parent and writes nothing can be forked or run from it.",
         "Open the database that it came from.",

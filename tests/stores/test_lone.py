@@ -46,6 +46,16 @@ def lone(folder: Path, blob: bytes = AS_MSGPACK, name: str = "refund-checkpoint.
     return path
 
 
+def test_that_step_and_source_are_missing_does_not_sound_like_damage(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = lone(tmp_path)
+    assert main(["tree", str(path)]) == 0
+    said = capsys.readouterr().out
+    assert "holds neither, they stand in the metadata column" in said and "cannot be read" not in said
+    with client_of(path) as client:
+        page = client.get(f"/f/{path.name}").text
+    assert "cannot be read" not in page
+
+
 def unchangeable(*_: object) -> None:
     raise AssertionError("a file of one checkpoint does not grow")
 
