@@ -40,8 +40,7 @@ def run(options: Namespace, out: Out) -> int:
         documents = Documents(out.show_secrets)
         if out.as_json:
             location = os.path.abspath(options.location) if folder else sessions[0].location
-            _json(location, "folder" if folder else sessions[0].kind, sessions, options.thread, problems, documents, out)
-            return 0
+            return _json(location, "folder" if folder else sessions[0].kind, sessions, options.thread, problems, documents, out)
         for session in sessions:
             if folder:
                 out.say(out.paint(line(os.path.basename(session.location)), "bold", "cyan"))
@@ -93,32 +92,40 @@ def _beside(session: Session, out: Out) -> None:
 
 def _json(
     location: str, kind: str, sessions: list[Session], wanted: str | None, problems: list[Problem], documents: Documents, out: Out
-) -> None:
-    """One document, written thread by thread."""
+) -> int:
+    """One document, written thread by thread; the exit code. A file that cannot be read on ends its part of it as a problem."""
     from studio.tagged import dumps
+
+    code = 0
+    beside: dict[str, Any] = {"tables": [], "table_sets": [], "views": []}
 
     out.say(f'{{"location": {dumps(location)}, "kind": {dumps(kind)}, "threads": [')
     first = True
     for session in sessions:
-        for thread in _threads(session, wanted):
-            out.say(("" if first else ", ") + dumps({**documents.thread(thread), "tables": session.view.tables}), flush=first)
-            first = False
+        try:
+            for thread in _threads(session, wanted):
+                out.say(("" if first else ", ") + dumps({**documents.thread(thread), "tables": session.view.tables}), flush=first)
+                first = False
+            for name, found_beside in _beside_documents(session, documents).items():
+                beside[name] += found_beside
+        except StudioError as error:
+            problems.append(Problem(error.slug, session.location, error.message))
+            code = error.exit_code
     found = [*problems, *(problem for session in sessions for problem in session.problems())]
-    beside = _beside_documents(sessions, documents)
     out.say("], " + "".join(f'"{name}": {dumps(doc)}, ' for name, doc in beside.items()), flush=False)
     out.say(f'"problems": {dumps(documents.problems(found))}}}')
+    return code
 
 
-def _beside_documents(sessions: list[Session], documents: Documents) -> dict[str, Any]:
-    """Which part of each file is shown, its sets of checkpoints and its other tables; in a folder each says its file."""
-    found: dict[str, Any] = {"tables": [], "table_sets": [], "views": []}
-    for session in sessions:
-        neighbours = session.neighbours()
-        where = {"location": session.location}
-        found["tables"] += [{**documents.table(one), **where} for one in neighbours.tables()]
-        found["table_sets"] += [{**documents.table_set(one), **where} for one in neighbours.sets()]
-        found["views"].append({"tables": session.view.tables, "without_wal": session.view.without_wal, **where})
-    return found
+def _beside_documents(session: Session, documents: Documents) -> dict[str, list[Any]]:
+    """Which part of a file is shown, its sets of checkpoints, its other tables; each says its file, as a folder has several."""
+    neighbours = session.neighbours()
+    where = {"location": session.location}
+    return {
+        "tables": [{**documents.table(one), **where} for one in neighbours.tables()],
+        "table_sets": [{**documents.table_set(one), **where} for one in neighbours.sets()],
+        "views": [{"tables": session.view.tables, "without_wal": session.view.without_wal, **where}],
+    }
 
 
 def _line(thread: Thread, documents: Documents, out: Out, width: int) -> str:

@@ -10,10 +10,11 @@ from studio.cli import lanes
 from studio.cli.common import opened, say_problems
 from studio.cli.documents import Documents
 from studio.cli.out import Out
-from studio.errors import RefError, UsageError
+from studio.errors import RefError, StudioError, UsageError
 from studio.model import Address, Problem, Row
 from studio.render import explained, labels
 from studio.render.gate import line
+from studio.session import Session
 from studio.tagged import dumps
 from studio.tree import CheckpointTree, Key
 
@@ -39,10 +40,11 @@ def run(options: Namespace, out: Out) -> int:
         if out.as_json:
             documents = Documents(out.show_secrets)
             head = dumps({"thread_id": thread, "total": len(keys), "first": start})
-            rows = (dumps(documents.row(row)) for page in pages for row in page)
-            problems = (dumps(documents.problems([*session.problems(), *tree.problems])) for _ in range(1))
+            lost: list[StudioError] = []
+            rows = (dumps(documents.row(row)) for page in _until_lost(pages, lost) for row in page)
+            problems = (dumps(documents.problems([*_told(lost, session), *tree.problems])) for _ in range(1))
             out.pieces(chain((head[:-1], ',"rows":['), _with_commas(rows), ('],"problems":',), problems, "}"))
-            return 0
+            return lost[0].exit_code if lost else 0
         _text(tree, pages, keys, start, stop, out)
         if words := session.view_words:
             out.say(out.paint(f"shown: {line(words, 200)}", "dim"))
@@ -81,6 +83,18 @@ def _pages(tree: CheckpointTree, keys: list[Key], start: int, stop: int, *, whol
         else:
             rows = [tree.row(address) for address in addresses[first:last]]
             yield [lanes.redrawn(row, own) for row in rows] if redraw else rows
+
+
+def _until_lost(pages: Iterator[list[Row]], lost: list[StudioError]) -> Iterator[list[Row]]:
+    """The pages up to one that the file does not give any more, so that a document that has begun ends as one."""
+    try:
+        yield from pages
+    except StudioError as error:
+        lost.append(error)
+
+
+def _told(lost: list[StudioError], session: Session) -> list[Problem]:
+    return [*(Problem(error.slug, session.location, error.message) for error in lost), *session.problems()]
 
 
 def _with_commas(texts: Iterable[str]) -> Iterator[str]:

@@ -5,8 +5,10 @@ from __future__ import annotations
 import json
 import os
 import signal
+import sqlite3
 import subprocess
 import sys
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -61,6 +63,38 @@ def test_a_server_prints_one_json_object_with_its_link(shop: Path, what: str) ->
         assert process.stdout.read() == ""
     assert doc["location"] == str({"file": shop, "folder": shop.parent, "demo": sample_folder()}[what])
     assert doc["url"].startswith("http://127.0.0.1:") and "token=" in doc["url"]
+
+
+@pytest.mark.parametrize(
+    ("call", "rows"), [(["ls"], "threads"), (["tree", "--thread", "long"], "rows")], ids=["ls", "tree"]
+)  # fmt: skip
+def test_a_file_that_is_lost_while_it_is_listed_leaves_a_whole_document(shop: Path, call: list[str], rows: str) -> None:
+    with closing(sqlite3.connect(shop)) as connection, connection:
+        for table in ("checkpoints", "writes"):
+            names = [row[1] for row in connection.execute(f"PRAGMA table_info({table})")]
+            same = ", ".join(name for name in names if name != "thread_id")
+            connection.execute(
+                "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 900) "
+                f"INSERT INTO {table} (thread_id, {same}) SELECT 'more-' || i, {same} FROM {table}, n WHERE thread_id = 'paused'"
+            )
+        connection.execute(
+            "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 9000) "
+            "INSERT INTO checkpoints SELECT 'long', '', printf('%08d', i), printf('%08d', i - 1), type, checkpoint, metadata "
+            "FROM checkpoints, n WHERE thread_id = 'paused' AND checkpoint_id = "
+            "(SELECT max(checkpoint_id) FROM checkpoints WHERE thread_id = 'paused')"
+        )
+    command = [sys.executable, "-m", "studio", call[0], str(shop), *call[1:], "--json"]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None and process.stderr is not None
+        begun = process.stdout.read(3_000)  # it waits with the rest until somebody reads on
+        other = shop.with_name("other")
+        other.write_bytes(b"no database" * 1000)
+        os.replace(other, shop)
+        doc = json.loads(begun + process.stdout.read())
+        assert process.stderr.read() == ""
+    assert process.returncode == 3
+    assert 0 < len(doc[rows]) < 9000, doc["problems"]
+    assert "not-a-database" in {problem["kind"] for problem in doc["problems"]}
 
 
 def test_a_reader_that_leaves_early_is_no_error(shop: Path) -> None:
