@@ -29,6 +29,7 @@ from studio.tui.opening import Opening
 from studio.tui.panes import changes, conversation, graph, raw, tasks
 from studio.tui.panes.state import StatePane
 from studio.tui.point import Point
+from studio.tui.revealing import Revealing
 from studio.tui.rows import RowView
 from studio.tui.tabs import TABS, TabLine
 from studio.tui.timeline import Timeline
@@ -54,7 +55,7 @@ class WhyView(LineView):
         event.stop()
 
 
-class MainScreen(Copying, Moving, Futures, Opening):
+class MainScreen(Copying, Revealing, Moving, Futures, Opening):
     """Holds the view's state: thread, cursor (in the timeline), tab, base, selected path."""
 
     CSS_PATH = "main.tcss"

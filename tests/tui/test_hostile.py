@@ -111,6 +111,31 @@ async def test_a_secret_is_masked_in_every_pane(hostile: Path, tmp_path: Path) -
             assert "hunter2" not in drive.app.clipboard and "$masked" in drive.app.clipboard
 
 
+async def test_one_masked_value_is_revealed_and_masked_again(hostile: Path, tmp_path: Path) -> None:
+    with opened(hostile, tmp_path / "s.sqlite") as session:
+        async with driven(session) as drive:
+            await drive.until(lambda: drive.main.point)
+            await drive.go("2")
+            await drive.press("v")
+            assert "hunter2" not in drive.text()
+            await drive.press("3")
+            await drive.loaded()
+            pane = drive.main.query_one("#state", StatePane)
+            secret = session.state(drive.main.here.checkpoint.address).values["approved"]  # type: ignore[union-attr]
+            path = f"/approved/{next(iter(secret)).replace('~', '~0').replace('/', '~1')}/password"
+            pane.select_path(path)
+            await drive.until(lambda: drive.main.selected_path == path)
+            await drive.press("v")
+            await drive.shows("hunter2-secret")
+            await drive.press("v")
+            await drive.until(lambda: "hunter2" not in drive.text())
+            await drive.press("v")
+            await drive.shows("hunter2-secret")
+            await drive.go("1")
+            await drive.go("2")
+            await drive.until(lambda: "hunter2" not in drive.text(), "the value is masked in another visit")
+
+
 async def test_a_text_of_five_megabytes_does_not_stop_the_keys(hostile: Path, tmp_path: Path) -> None:
     with opened(hostile, tmp_path / "s.sqlite") as session:
         async with driven(session) as drive:

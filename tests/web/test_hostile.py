@@ -100,6 +100,13 @@ def test_no_stored_byte_acts_in_any_page(nasty: TestClient, nasty_file: Path) ->
         assert len(answer.content) < 2_000_000, url
 
 
+def test_the_key_that_reveals_acts_on_the_selected_value_alone(nasty: TestClient, nasty_file: Path) -> None:
+    last = places(nasty_file, slug_of(nasty))[-1]
+    html = BeautifulSoup(nasty.get(last.to(tab="state", path="/api_key").url()).text, "html.parser")
+    (link,) = html.select("[data-do=reveal]")
+    assert "api_key" in str(link["hx-get"]) and KEY in nasty.get(str(link["hx-get"])).text
+
+
 def test_secrets_are_masked_until_one_is_asked_for(nasty: TestClient, nasty_file: Path) -> None:
     last = places(nasty_file, slug_of(nasty))[-1]
     for tab in ("changes", "conversation", "state", "tasks", "raw"):

@@ -83,11 +83,15 @@ class StatePane(Tree[Item]):
         self.guide_depth = 3
         self.auto_expand = False
         self._point: Point | None = None
+        self._revealed: str | None = None
+        """The path of the one masked value that a person asked to see here, with all in it."""
         self._open: set[str] = set()
 
     def show_point(self, point: Point, at: str | None = None) -> None:
         """Show another checkpoint, standing on the value at path `at`; without one, on what was under the cursor."""
         before = self.cursor_node.data.path if self.cursor_node is not None and self.cursor_node.data else None
+        if self._point is None or self._point.address != point.address:
+            self._revealed = None
         self._point = point
         self.clear()
         root = self.root
@@ -199,12 +203,39 @@ class StatePane(Tree[Item]):
     ) -> None:
         inner = f"{path}/{step.replace('~', '~0').replace('/', '~1')}"
         item = Item(inner, value, step, editable, depth=depth)
-        opens = depth < DEEPEST and not draw.masked(inner, value, self._shows_secrets) and bool(_has_children(value))
+        opens = depth < DEEPEST and not draw.masked(inner, value, self._shows_secrets(inner)) and bool(_has_children(value))
         node.add("", item, before=before, allow_expand=opens)
 
-    @property
-    def _shows_secrets(self) -> bool:
-        return self._point is not None and self._point.show_secrets
+    def _shows_secrets(self, path: str) -> bool:
+        if self._point is None:
+            return False
+        revealed = self._revealed
+        inside = revealed is not None and (path == revealed or path.startswith(f"{revealed}/"))
+        return self._point.show_secrets or inside
+
+    def reveal(self) -> bool:
+        """Show the masked value under the cursor, or mask it again; False where none is masked."""
+        node = self.cursor_node
+        item = node.data if node is not None else None
+        if node is None or item is None or not item.path or item.more or not draw.masked(item.path, item.value, False):
+            return False
+        before = self._node(self._revealed) if self._revealed is not None else None
+        self._revealed = None if self._shows_secrets(item.path) else item.path
+        if before is not None:
+            self._draw_again(before)
+        if self._revealed is not None:
+            self._draw_again(node)
+        return True
+
+    def _draw_again(self, node: TreeNode[Item]) -> None:
+        item = node.data
+        if item is not None:
+            shown = self._shows_secrets(item.path)
+            if not shown:
+                node.collapse()
+                node.remove_children()
+            node.allow_expand = shown and item.depth < DEEPEST and _has_children(item.value)
+            node.set_label("")  # its line is drawn anew, from its value
 
     @property
     def session(self) -> Session:
@@ -213,7 +244,7 @@ class StatePane(Tree[Item]):
     def _fill(self, node: TreeNode[Item], to: str | None = None) -> None:
         """Add the children of a node; where `to` leads to one of them, the chunk that it is in."""
         item = node.data
-        if item is None or node.children or draw.masked(item.path, item.value, self._shows_secrets):
+        if item is None or node.children or draw.masked(item.path, item.value, self._shows_secrets(item.path)):
             return
         children = tagged.children(item.value)
         first = _first_listed(children, to, len(tagged.split_path(item.path))) if to else 0
@@ -316,7 +347,7 @@ class StatePane(Tree[Item]):
         size = self._size_of(item)
         room = max(16, self.size.width - 3 * item.depth - len(out) - 8 - (len(size) + 2 if size else 0))
         out.append("  ")
-        shown = preview.summary(item.value, room, key=masking.name_in(item.path), show_secrets=self._shows_secrets)
+        shown = preview.summary(item.value, room, key=masking.name_in(item.path), show_secrets=self._shows_secrets(item.path))
         out.append(shown, quiet if node.allow_expand else Style())
         if item.depth == 0 and self._point is not None:
             rebuilt = self._point.state.rebuilt.get(item.step)
