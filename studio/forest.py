@@ -14,6 +14,7 @@ from studio.errors import StudioError
 from studio.explain import Explainer
 from studio.history.facts import Key, Reading
 from studio.history.namespaces import static_ns
+from studio.history.numbers import Numbers
 from studio.model import Address, Checkpoint, State, Status
 from studio.overlay import Overlay
 from studio.quiet import keep_for_good, no_collection
@@ -79,6 +80,8 @@ class Forest:
         self._state_of = state_of
         self._read_origins = read_origins
         self._grown: OrderedDict[str, _Grown] = OrderedDict()
+        self._numbers: dict[str, Numbers] = {}
+        """Of the trees that were dropped: a row that was shown keeps its number."""
         self._origins: Mapping[Address, tuple[Address, str]] = {}
 
     def set_origins(self, origins: Mapping[Address, tuple[Address, str]]) -> None:
@@ -94,16 +97,35 @@ class Forest:
                 if len(grown.tree) > MANY:
                     keep_for_good()
             self._grown[thread_id] = grown
+            self._numbers.pop(thread_id, None)
             while len(self._grown) > TREES_KEPT:
-                self._grown.popitem(last=False)
+                dropped, old = self._grown.popitem(last=False)
+                self._numbers[dropped] = old.tree.numbers()
         self._grown.move_to_end(thread_id)
         return grown.tree
+
+    def passing(self, thread_id: str) -> CheckpointTree:
+        """A tree for one look, which is not kept and does not grow; its rows have the same numbers as in the others."""
+        grown = self._grown.get(thread_id)
+        if grown is not None:
+            self._numbers[thread_id] = grown.tree.numbers()
+        passing = self._planted(thread_id)
+        with no_collection():
+            self._grow(thread_id, passing)
+        if grown is None and len(passing.tree):
+            self._numbers[thread_id] = passing.tree.numbers()
+        else:
+            self._numbers.pop(thread_id, None)
+        return passing.tree
 
     def _planted(self, thread_id: str) -> _Grown:
         grown = _Grown(
             CheckpointTree(thread_id, self._look, self._parents, lambda wanted, below: self._read_facts(grown, wanted, below))
         )
         grown.tree.lacks_metadata = getattr(self._overlay.base, "lacks_metadata", "")
+        numbers = self._numbers.get(thread_id)
+        if numbers is not None:
+            grown.tree.keep_numbers(numbers)
         return grown
 
     @property

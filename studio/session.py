@@ -211,9 +211,8 @@ class Session(Acting):
 
     def passing_tree(self, thread_id: str) -> CheckpointTree:
         """The thread's tree for one look: it is not kept, and does not grow."""
-        forest = Forest(self.overlay, self.explainer, self.state, lambda: None)
-        forest.set_origins(self._origins())
-        return forest.tree(thread_id)
+        with self._lock:
+            return self.forest.passing(thread_id)
 
     def resolve(self, ref: str, thread_id: str | None = None, ns: str | None = None) -> Address:
         """What a person calls a checkpoint (`studio.history.refs`), as an address. Raises RefError or UsageError."""

@@ -183,6 +183,58 @@ def test_a_session_keeps_the_trees_of_a_few_threads(shop: Path, tmp_path: Path) 
         assert len(session.forest._grown) == TREES_KEPT
 
 
+def add_row(path: Path, thread: str, ident: str, parent: str | None, ns: str = "") -> None:
+    """A checkpoint with the contents of the thread's oldest one."""
+    link = "NULL" if parent is None else f"'{parent}'"
+    run_sql(
+        path,
+        f"INSERT INTO checkpoints SELECT thread_id, '{ns}', '{ident}', {link}, type, checkpoint, metadata FROM checkpoints"
+        f" WHERE thread_id = '{thread}' ORDER BY checkpoint_id LIMIT 1",
+    )
+
+
+def test_rows_of_a_thread_keep_their_numbers_while_other_threads_are_looked_at(shop: Path, tmp_path: Path) -> None:
+    path = tmp_path / "many.sqlite"
+    path.write_bytes(shop.read_bytes())
+    threads = [f"more-{number}" for number in range(TREES_KEPT + 2)]
+    for thread in threads:
+        take_rows(path, shop, "done", thread)
+    with closing(Session.open(str(path), scratch=str(tmp_path / "scratch.sqlite"))) as session:
+        session.refresh()
+        seen: dict[str, dict[str, str]] = {thread: numbers(session, thread) for thread in threads}
+        first = {thread: next(iter(seen[thread])) for thread in threads}
+        late = ("0fe", "0fd", "0fc")  # older by id than all others, each older than the one before
+        for ident in late:
+            for thread in reversed(threads):
+                add_row(path, thread, ident, first[thread])
+                add_row(path, thread, f"{ident}-inner", None, ns=f"sub:{ident}")
+                made = session.fork(ForkRequest(session.resolve("2", thread))).address
+                session.refresh()
+                for other in threads:
+                    now = numbers(session, other)
+                    assert {row: number for row, number in now.items() if row in seen[other]} == seen[other]
+                    assert len(set(now.values())) == len(now)
+                    seen[other] = now
+                assert made.checkpoint_id in seen[thread]
+        for thread in threads:
+            assert [session.resolve(f"s{n}", thread).checkpoint_id for n in (1, 2, 3)] == [
+                row for row, number in seen[thread].items() if number.startswith("s")
+            ]
+
+
+def test_hits_of_a_search_keep_their_numbers_in_the_thread_that_is_opened_later(shop: Path) -> None:
+    with closing(Session.open(str(shop))) as session:
+        session.refresh()
+        text = "kettle"
+        before = {hit.address: hit.number for hit in session.search(text)}
+        assert before
+        for thread in {address.thread_id for address in before}:
+            add_row(shop, thread, "0fe", None)
+        session.refresh()
+        assert {hit.address: hit.number for hit in session.search(text) if hit.address in before} == before
+        assert {address: session.tree(address.thread_id).number(address) for address in before} == before
+
+
 def test_a_file_that_went_away_is_told_until_it_is_back(shop: Path, tmp_path: Path) -> None:
     heard: list[str] = []
     with closing(Session.open(str(shop))) as session:

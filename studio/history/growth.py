@@ -8,13 +8,14 @@ from __future__ import annotations
 
 import heapq
 import threading
-from collections.abc import Callable, Container, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from operator import attrgetter
 
 from studio.history.facts import Facts, Key, Read
 from studio.history.lanes import Lanes
 from studio.history.namespaces import depth, enclosing, ns_task_id
 from studio.history.node import Node
+from studio.history.numbers import Numbers
 from studio.model import Address, Checkpoint, Status
 
 LOOSE_ASKED = 16
@@ -61,22 +62,38 @@ class Growth:
         """Namespace -> its rows that came before the row that called it."""
         self._held_numbers: dict[Key, tuple[str, int]] = {}
         """Number and count of inner rows that rows had before the tree was built anew."""
+        self._to_keep: Numbers | None = None
+        """What rows had in a tree that was dropped, until they are back."""
 
     # ------------------------------------------------------------------ growing
 
-    def start_again(self, keys: Container[Key]) -> None:
+    def start_again(self, keys: Iterable[Key]) -> None:
         """Empty the tree, since rows of it are gone from the file. Those with these keys keep their numbers when they return."""
-        held = {key: (node.number, node.inner_count) for key, node in self._nodes.items() if key in keys}
-        # of rows that are all gone no number is in use: the next fork is s1 again, as for whoever opens the file now
-        kept = {number.startswith("s") for number, _ in held.values()}
-        counters = {"base": self._counters["base"] if held else 0, "scratch": self._counters["scratch"] if True in kept else 0}
+        numbers = self.numbers()
         fresh = Growth(self.thread_id)
         fresh.facts.version = self.facts.version + 1
         self.facts, self.head, self._nodes, self._order, self._waiting = fresh.facts, None, fresh._nodes, fresh._order, {}
         self._loops, self._lanes, self._namespace_caller, self._by_number = set(), fresh._lanes, {}, {}
         self._in_order, self._loose = [], {}
-        self._counters, self._held_numbers = counters, held
+        self._hold(numbers, keys)
         self._turned += 1
+
+    def numbers(self) -> Numbers:
+        """The numbers of all rows, for a tree that is built in the place of this one."""
+        with self.lock:
+            return Numbers(self._nodes.values(), self._counters)
+
+    def keep_numbers(self, numbers: Numbers) -> None:
+        """Give rows the numbers that they had in a tree that was dropped. For a tree that is still empty."""
+        self._to_keep = numbers
+
+    def _hold(self, numbers: Numbers, keys: Iterable[Key]) -> None:
+        held = numbers.of(keys)
+        # of rows that are all gone no number is in use: the next fork is s1 again, as for whoever opens the file now
+        kept = {number.startswith("s") for number, _ in held.values()}
+        before = numbers.counters
+        self._counters = {"base": before["base"] if held else 0, "scratch": before["scratch"] if True in kept else 0}
+        self._held_numbers = held
 
     def extend(self, headers: Iterable[Checkpoint]) -> int:
         """Take in headers (known ones are ignored); returns how many were new. Call after `facts` were updated."""
@@ -87,7 +104,12 @@ class Growth:
                 if key not in nodes:
                     node = nodes[key] = Node(header, key)
                     fresh.append(node)
-            if fresh and not self._goes_on(fresh):
+            kept, self._to_keep = self._to_keep, None
+            keys = [node.key for node in fresh] if kept is not None else []
+            in_order = kept is None or kept.come_by_themselves(keys)
+            if fresh and not (in_order and self._goes_on(fresh)):
+                if kept is not None:
+                    self._hold(kept, keys)
                 self._take_in(fresh)
             self._find_head(fresh)
             return len(fresh)
