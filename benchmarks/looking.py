@@ -69,6 +69,7 @@ def prepare(warm_up: Path, data_folder: Path) -> None:
     """Once in a process, before the first `faults`: import what looking needs, then watch for more."""
     os.environ["STUDIO_DATA_DIR"] = str(data_folder)
     os.environ["NO_COLOR"] = "1"
+    sys.dont_write_bytecode = True  # modules of ours that a look imports for the first time would be files written
     faults(warm_up, random.Random(0), share=1.0)
     sys.addaudithook(_audit)
 
