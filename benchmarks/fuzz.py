@@ -1,6 +1,7 @@
 """Damage real databases at random and look at each: no crash, no hang, no import, no file changed, nothing printed raw.
 
     python -m benchmarks.fuzz [FOLDER|FILE ...] [--count 10000] [--seed N] [--seconds N] [--jobs 2] [--pages 0.1]
+                            [--shapes 0.3]
     python -m benchmarks.fuzz [FOLDER|FILE ...] --seed N --replay NUMBER [--keep FOLDER]
 
 The looks are those of the command line and, for a share of the files, the pages of the browser view and the panes of the
@@ -46,16 +47,17 @@ def sources(places: list[str]) -> list[Path]:
     return [one for one in found if one.is_file()]
 
 
-def one(files: list[Path], seed: int, number: int, folder: Path, share: float) -> dict[str, Any]:
+def one(files: list[Path], seed: int, number: int, folder: Path, share: float, shapes: float) -> dict[str, Any]:
     """Make mutation `number` in a fresh folder and look at it."""
     from benchmarks.looking import faults
-    from benchmarks.mutations import mutate
+    from benchmarks.mutations import MUTATIONS, mutate
+    from benchmarks.shapes import SHAPES
 
     rng = random.Random(f"{seed}:{number}")
     source = rng.choice(files)
     path = folder / "case.sqlite"
     shutil.copyfile(source, path)
-    names = mutate(path, rng)
+    names = mutate(path, rng, SHAPES if rng.random() < shapes else MUTATIONS)
     for file in folder.iterdir():  # a file written just now is waited for, in case it is still being written
         os.utime(file, (time.time() - 60,) * 2)
     started = time.perf_counter()
@@ -64,7 +66,7 @@ def one(files: list[Path], seed: int, number: int, folder: Path, share: float) -
     return {"number": number, "file": str(source), "mutations": names, "seconds": took, "faults": found}
 
 
-def work(files: list[Path], seed: int, numbers: list[int], share: float) -> None:
+def work(files: list[Path], seed: int, numbers: list[int], share: float, shapes: float) -> None:
     """A worker: one line of JSON before and one after each mutation."""
     resource.setrlimit(resource.RLIMIT_AS, (MEMORY_BYTES, MEMORY_BYTES))
     from benchmarks.looking import prepare
@@ -81,7 +83,7 @@ def work(files: list[Path], seed: int, numbers: list[int], share: float) -> None
             print(json.dumps({"started": number}), file=say, flush=True)
             folder = Path(base, str(number))
             folder.mkdir()
-            print(json.dumps(one(files, seed, number, folder, share)), file=say, flush=True)
+            print(json.dumps(one(files, seed, number, folder, share, shapes)), file=say, flush=True)
             shutil.rmtree(folder, ignore_errors=True)
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss >> 10
     print(json.dumps({"peak_mb": peak}), file=say, flush=True)
@@ -117,7 +119,7 @@ class Attack:
     def _batch(self, numbers: list[int]) -> list[int]:
         """Run a worker over the numbers; returns those that it left when it died or hung."""
         call = [sys.executable, "-m", "benchmarks.fuzz", *map(str, self.files), "--pages", str(self.options.pages)]
-        call += ["--seed", str(self.options.seed), "--numbers"]
+        call += ["--shapes", str(self.options.shapes), "--seed", str(self.options.seed), "--numbers"]
         process = subprocess.Popen(
             [*call, ",".join(map(str, numbers))], cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
             env={**os.environ, "PYTHONPATH": str(ROOT)},
@@ -189,6 +191,9 @@ def main() -> int:
     parser.add_argument(
         "--pages", type=float, default=0.1, metavar="SHARE", help="of how many the browser view and the panes are looked at too"
     )
+    parser.add_argument(
+        "--shapes", type=float, default=0.3, metavar="SHARE", help="how many are sound files of a shape that no saver writes"
+    )
     parser.add_argument("--replay", type=int, metavar="NUMBER", help="make one mutation again and say what happens")
     parser.add_argument("--keep", type=Path, metavar="FOLDER", help="with --replay: keep the file there")
     parser.add_argument("--numbers", help=argparse.SUPPRESS)
@@ -197,7 +202,7 @@ def main() -> int:
     if not files:
         raise SystemExit("no database there")
     if options.numbers is not None:
-        work(files, options.seed, [int(number) for number in options.numbers.split(",")], options.pages)
+        work(files, options.seed, [int(number) for number in options.numbers.split(",")], options.pages, options.shapes)
         return 0
     if options.replay is not None:
         return replay(files, options)
@@ -212,7 +217,7 @@ def main() -> int:
     if attack.faults:
         print(
             f"again: python -m benchmarks.fuzz {' '.join(options.files)} --seed {options.seed} "
-            f"--pages {options.pages} --replay {attack.faults[0]['number']}"
+            f"--pages {options.pages} --shapes {options.shapes} --replay {attack.faults[0]['number']}"
         )
     return 1 if attack.faults else 0
 
@@ -226,7 +231,7 @@ def replay(files: list[Path], options: argparse.Namespace) -> int:
             Path(base, name).mkdir()
         shutil.copyfile(ROOT / "sample_threads" / "research_team.sqlite", Path(base, "warm-up", "case.sqlite"))
         prepare(Path(base, "warm-up", "case.sqlite"), Path(base, "data"))
-        found = one(files, options.seed, options.replay, Path(base, "case"), options.pages)
+        found = one(files, options.seed, options.replay, Path(base, "case"), options.pages, options.shapes)
         if options.keep is not None:
             shutil.copytree(Path(base, "case"), options.keep, dirs_exist_ok=True)
     print(json.dumps({name: value for name, value in found.items() if name != "faults"}))

@@ -293,18 +293,23 @@ def real_log(path: Path, rng: random.Random) -> None:
 # ---- rows
 
 
-def _rows(path: Path, work: Callable[[sqlite3.Connection, str, list[str]], None], rng: random.Random) -> None:
-    """Do something to one table of checkpoints or writes; a file that is damaged already stays as it is."""
+def rows(
+    path: Path, work: Callable[[sqlite3.Connection, str, list[str]], None], rng: random.Random, holding: tuple[str, ...] = ()
+) -> None:
+    """Do something to one table that has the columns `holding`; a file that is damaged already stays as it is."""
     connection = sqlite3.connect(path, isolation_level=None)
     connection.text_factory = bytes
     try:
         connection.execute("PRAGMA journal_mode=memory")
         connection.execute("PRAGMA synchronous=off")
-        tables = _tables(connection)
-        if tables:
-            table = rng.choice(tables)
-            columns = [row[1].decode("utf-8", "replace") for row in connection.execute(f'PRAGMA table_info("{table}")')]
-            work(connection, table, columns)
+        tables = {
+            table: [row[1].decode("utf-8", "replace") for row in connection.execute(f'PRAGMA table_info("{table}")')]
+            for table in _tables(connection)
+        }
+        fitting = [table for table, columns in tables.items() if set(holding) <= set(columns)]
+        if fitting:
+            table = rng.choice(fitting)
+            work(connection, table, tables[table])
     except (sqlite3.Error, UnicodeError, OverflowError, TypeError, IndexError):  # what is damaged already cannot be looked up
         pass
     finally:
@@ -317,12 +322,12 @@ def _tables(connection: sqlite3.Connection) -> list[str]:
     return [name for name in names if not name.startswith("sqlite_")]
 
 
-def _some(connection: sqlite3.Connection, table: str, rng: random.Random) -> list[int]:
+def some_rows(connection: sqlite3.Connection, table: str, rng: random.Random) -> list[int]:
     rowids = [row[0] for row in connection.execute(f'SELECT rowid FROM "{table}"')]
     return rng.sample(rowids, min(len(rowids), rng.choice((1, 1, 2, 5, 40))))
 
 
-def _set(connection: sqlite3.Connection, table: str, column: str, rowid: int, value: Any, as_text: bool = False) -> None:
+def set_field(connection: sqlite3.Connection, table: str, column: str, rowid: int, value: Any, as_text: bool = False) -> None:
     place = "CAST(? AS TEXT)" if as_text else "?"
     connection.execute(f'UPDATE OR IGNORE "{table}" SET "{column}" = {place} WHERE rowid = ?', (value, rowid))
 
@@ -332,22 +337,22 @@ def spoil_key(path: Path, rng: random.Random) -> None:
 
     def work(connection: sqlite3.Connection, table: str, columns: list[str]) -> None:
         column = rng.choice([name for name in columns if name in KEYS or name in ("idx", "channel", "type")] or columns)
-        for rowid in _some(connection, table, rng):
+        for rowid in some_rows(connection, table, rng):
             value = rng.choice(HOSTILE_TEXTS)
             if rng.random() < 0.3:
                 value = rng.choice(connection.execute(f'SELECT "{rng.choice(columns)}" FROM "{table}"').fetchall())[0]
-            _set(connection, table, column, rowid, value, as_text=isinstance(value, bytes) and rng.random() < 0.7)
+            set_field(connection, table, column, rowid, value, as_text=isinstance(value, bytes) and rng.random() < 0.7)
 
-    _rows(path, work, rng)
+    rows(path, work, rng)
 
 
 def spoil_tag(path: Path, rng: random.Random) -> None:
     def work(connection: sqlite3.Connection, table: str, columns: list[str]) -> None:
-        for rowid in _some(connection, table, rng):
+        for rowid in some_rows(connection, table, rng):
             if "type" in columns:
-                _set(connection, table, "type", rowid, rng.choice(TAGS))
+                set_field(connection, table, "type", rowid, rng.choice(TAGS))
 
-    _rows(path, work, rng)
+    rows(path, work, rng)
 
 
 def spoil_blob(path: Path, rng: random.Random) -> None:
@@ -355,7 +360,7 @@ def spoil_blob(path: Path, rng: random.Random) -> None:
 
     def work(connection: sqlite3.Connection, table: str, columns: list[str]) -> None:
         column = rng.choice([name for name in columns if name in ("checkpoint", "metadata", "value")] or columns)
-        for rowid in _some(connection, table, rng):
+        for rowid in some_rows(connection, table, rng):
             stored = connection.execute(f'SELECT "{column}" FROM "{table}" WHERE rowid = ?', (rowid,)).fetchone()[0]
             blob = bytearray(stored if isinstance(stored, bytes) else str(stored).encode())
             way = rng.randrange(5)
@@ -368,9 +373,9 @@ def spoil_blob(path: Path, rng: random.Random) -> None:
             elif blob:
                 for _ in range(rng.choice((1, 2, 8, 40))):
                     blob[rng.randrange(len(blob))] = rng.choice((rng.randrange(256), 0xC1, 0xDF, 0xC7, 0x80, 0x9F, 0xDB))
-            _set(connection, table, column, rowid, bytes(blob), as_text=rng.random() < 0.1)
+            set_field(connection, table, column, rowid, bytes(blob), as_text=rng.random() < 0.1)
 
-    _rows(path, work, rng)
+    rows(path, work, rng)
 
 
 def spoil_inside(path: Path, rng: random.Random) -> None:
@@ -378,13 +383,13 @@ def spoil_inside(path: Path, rng: random.Random) -> None:
 
     def work(connection: sqlite3.Connection, table: str, columns: list[str]) -> None:
         column = rng.choice([name for name in columns if name in ("checkpoint", "metadata", "value")] or columns)
-        for rowid in _some(connection, table, rng):
+        for rowid in some_rows(connection, table, rng):
             stored = connection.execute(f'SELECT "{column}" FROM "{table}" WHERE rowid = ?', (rowid,)).fetchone()[0]
             found = changed_inside(stored if isinstance(stored, bytes) else b"", rng)
             if found is not None:
-                _set(connection, table, column, rowid, found)
+                set_field(connection, table, column, rowid, found)
 
-    _rows(path, work, rng)
+    rows(path, work, rng)
 
 
 def changed_inside(blob: bytes, rng: random.Random) -> bytes | None:
@@ -396,7 +401,7 @@ def changed_inside(blob: bytes, rng: random.Random) -> bytes | None:
         else:
             value = ormsgpack.unpackb(blob, ext_hook=_as_ext, option=ormsgpack.OPT_NON_STR_KEYS)
         for _ in range(rng.choice((1, 1, 2, 6))):
-            value = _with_change(value, rng)
+            value = with_change(value, rng)
         if is_json:
             return json.dumps(value, default=str).encode("utf-8", "surrogatepass")
         return ormsgpack.packb(value, option=ormsgpack.OPT_NON_STR_KEYS)
@@ -408,7 +413,7 @@ def _as_ext(code: int, payload: bytes) -> Any:
     return ormsgpack.Ext(code, payload)
 
 
-def _with_change(value: Any, rng: random.Random) -> Any:
+def with_change(value: Any, rng: random.Random, others: tuple[Any, ...] = HOSTILE_VALUES) -> Any:
     """A copy of the value in which one place, reached by a random walk, is something else, gone, or there twice."""
     if isinstance(value, dict) and value and rng.random() < 0.9:
         key = rng.choice(list(value))
@@ -416,20 +421,20 @@ def _with_change(value: Any, rng: random.Random) -> Any:
             return {name: inner for name, inner in value.items() if name != key}
         if rng.random() < 0.1:
             return {**value, rng.choice(("", "\x1b[2J", "\u202e", "__pregel_tasks", "branch:to:q", "0")): value[key]}
-        return {**value, key: _with_change(value[key], rng)}
+        return {**value, key: with_change(value[key], rng, others)}
     if isinstance(value, list) and value and rng.random() < 0.9:
         at = rng.randrange(len(value))
         if rng.random() < 0.15:
             return [*value, value[at]]
-        return [*value[:at], _with_change(value[at], rng), *value[at + 1 :]]
-    return rng.choice(HOSTILE_VALUES)
+        return [*value[:at], with_change(value[at], rng, others), *value[at + 1 :]]
+    return rng.choice(others)
 
 
 def mix_rows(path: Path, rng: random.Random) -> None:
     """Rows that lose their place: deleted, given another's blob, parents in a ring."""
 
     def work(connection: sqlite3.Connection, table: str, columns: list[str]) -> None:
-        rowids = _some(connection, table, rng)
+        rowids = some_rows(connection, table, rng)
         way = rng.randrange(4)
         parent = next((name for name in columns if name.startswith("parent_")), None)
         identity = next((name for name in ("checkpoint_id", "thread_ts") if name in columns), None)
@@ -454,7 +459,7 @@ def mix_rows(path: Path, rng: random.Random) -> None:
                     f'UPDATE OR IGNORE "{table}" SET rowid = ? WHERE rowid = ?', (rng.choice((-5, 0, 2**62, rowid + 7)), rowid)
                 )
 
-    _rows(path, work, rng)
+    rows(path, work, rng)
 
 
 def without_key(path: Path, rng: random.Random) -> None:
@@ -466,7 +471,7 @@ def without_key(path: Path, rng: random.Random) -> None:
         connection.execute(f'DROP TABLE "{table}"')
         connection.execute(f'ALTER TABLE copied RENAME TO "{table}"')
 
-    _rows(path, work, rng)
+    rows(path, work, rng)
 
 
 def change_schema(path: Path, rng: random.Random) -> None:
@@ -485,7 +490,7 @@ def change_schema(path: Path, rng: random.Random) -> None:
             )
         )
 
-    _rows(path, work, rng)
+    rows(path, work, rng)
 
 
 def _page_size(content: bytes | bytearray) -> int:
@@ -522,11 +527,11 @@ MUTATIONS: tuple[Mutation, ...] = (
 )
 
 
-def mutate(path: Path, rng: random.Random) -> list[str]:
+def mutate(path: Path, rng: random.Random, ways: tuple[Mutation, ...] = MUTATIONS) -> list[str]:
     """Damage a file in one to three ways; returns their names. Those of rows come first: they need a file that opens."""
-    chosen = rng.sample(range(len(MUTATIONS)), rng.choice((1, 1, 1, 2, 3)))
+    chosen = rng.sample(range(len(ways)), rng.choice((1, 1, 1, 2, 3)))
     names = []
     for at in sorted(chosen, reverse=True):
-        MUTATIONS[at](path, rng)
-        names.append(MUTATIONS[at].__name__)
+        ways[at](path, rng)
+        names.append(ways[at].__name__)
     return names
