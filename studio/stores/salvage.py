@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import sqlite3
 from collections.abc import Iterable, Iterator
+from dataclasses import field
 from itertools import islice
 from math import inf
 from time import monotonic
@@ -68,7 +69,7 @@ def salvage(connection: sqlite3.Connection, table: Table) -> Salvaged:
     """Walk a damaged table; never raises for damage. The connection's `text_factory` must take any bytes."""
     select = f"SELECT rowid, {table.keys} FROM {table.name}"
     indexed, index_whole = _by_index(connection, table, select)
-    backward = dict(_until_error(connection, f"{select} NOT INDEXED ORDER BY rowid DESC"))
+    backward, _ = _walked(connection, f"{select} NOT INDEXED ORDER BY rowid DESC")
     last = max([*indexed, *backward], default=0)
     result = Salvaged()
     failed: list[int] = []
@@ -77,10 +78,11 @@ def salvage(connection: sqlite3.Connection, table: Table) -> Salvaged:
     position: int | None = FIRST
     while position is not None:
         forward = f"{select} NOT INDEXED WHERE rowid > ? ORDER BY rowid"
-        for rowid, key in _until_error(connection, forward, position):
-            result.keys[rowid] = key
-            position = rowid
-        if not _fails(connection, forward, position):
+        walked, ended = _walked(connection, forward, position)
+        result.keys.update(walked)
+        # row numbers of a damaged page can fall: to go on from a lower one would be to walk the same rows for ever
+        position = max([position, *walked])
+        if ended:
             break
         result.whole = index_whole
         start, stop = max(position + 1, 1), max(last, position + 1, 1) + PROBE_BEYOND
@@ -119,10 +121,10 @@ def _by_index(connection: sqlite3.Connection, table: Table, select: str) -> tupl
     if table.index is None:
         return {}, False
     source = f"{select} INDEXED BY {table.index}"
-    found = dict(_until_error(connection, source))
+    found, _ = _walked(connection, source)
     if not _fails(connection, f"SELECT count(*) FROM ({source} WHERE rowid > ?)", FIRST):
         return found, True
-    found.update(_until_error(connection, f"{source} ORDER BY thread_id DESC, {table.ns} DESC, {table.id} DESC"))
+    found.update(_walked(connection, f"{source} ORDER BY thread_id DESC, {table.ns} DESC, {table.id} DESC")[0])
     return found, False
 
 
@@ -145,12 +147,15 @@ def _probe(
     return None
 
 
-def _until_error(connection: sqlite3.Connection, query: str, *values: int) -> Iterator[tuple[int, Key]]:
+def _walked(connection: sqlite3.Connection, query: str, *values: int) -> tuple[dict[int, Key], bool]:
+    """The rows that a query gives before an error, and whether it came to its end."""
+    found: dict[int, Key] = {}
     try:
         for row in connection.execute(query, values):
-            yield row[0], _key(row)
+            found[row[0]] = _key(row)
     except sqlite3.DatabaseError:
-        return
+        return found, False
+    return found, True
 
 
 def _fails(connection: sqlite3.Connection, query: str, value: int) -> bool:

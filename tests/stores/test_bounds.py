@@ -10,7 +10,7 @@ import pytest
 
 from studio.stores import salvage
 from studio.stores.sqlite import SqliteStore
-from tests.stores.test_damage import EACH, THREADS, lost_in, many, overwrite, pages
+from tests.stores.test_damage import EACH, PAGE, THREADS, lost_in, many, overwrite, pages
 
 __all__ = ["many"]
 
@@ -69,3 +69,35 @@ def test_a_gap_of_any_size_in_a_damaged_table_is_given_up_in_bounds(
     assert sorted(found) == [*sorted(set(range(1, THREADS * EACH + 1)) - lost), far]
     assert any(f"{len(lost)} rows cannot be read" in problem.message for problem in store.problems())
     assert next(ticks) < (100 if bound == "time" else 5000)
+
+
+def test_row_numbers_that_fall_behind_a_gap_do_not_lead_back_before_it(many: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    leaves = pages(many, "leaf:checkpoints")
+    overwrite(many, [*leaves[1:4], leaves[-1]])
+    lost = lost_in(many, "checkpoints")
+    fallen = {_set_row_number(many, leaf, number) for leaf, number in zip(leaves[-3:-1], sorted(lost), strict=False)}
+    ticks = count()
+
+    def clock() -> float:
+        """Looked at before each row that is tried alone."""
+        assert next(ticks) < 20_000, "it goes round and round"
+        return 0.0
+
+    monkeypatch.setattr(salvage, "monotonic", clock)
+    store = SqliteStore(str(many))
+    found = {cursor for keys in list(store.threads()) for cursor, _ in store.checkpoints(keys.thread_id)}
+    assert found == set(range(1, THREADS * EACH + 1)) - lost - fallen
+
+
+def _set_row_number(path: Path, page: int, number: int) -> int:
+    """Give the only row of a leaf page another number of at most 14 bits; returns the one that it had."""
+    content = bytearray(path.read_bytes())
+    start = (page - 1) * PAGE
+    assert int.from_bytes(content[start + 3 : start + 5], "big") == 1
+    at = start + int.from_bytes(content[start + 8 : start + 10], "big")
+    while content[at] & 0x80:  # the length of the row stands before its number, both in groups of seven bits
+        at += 1
+    had = (content[at + 1] & 0x7F) << 7 | content[at + 2]
+    content[at + 1 : at + 3] = (0x80 | number >> 7, number & 0x7F)
+    path.write_bytes(content)
+    return had
