@@ -4,10 +4,10 @@
                             [--shapes 0.3]
     python -m benchmarks.fuzz [FOLDER|FILE ...] --seed N --replay NUMBER [--keep FOLDER]
 
-The looks are those of the command line and, for a share of the files, the pages of the browser view and the panes of the
-terminal UI. Each mutation has a number; the seed, the number and the list of files give the same damage again. The looks run
-in worker processes with a limit on memory; one that says nothing for a minute is ended, and that counts as a hang. Exit code
-1: faults.
+The looks are those of the command line and, for a share of the files, the pages of the browser view, the panes of the
+terminal UI and forks. Each mutation has a number; the seed, the number and the list of files give the same damage again. The
+looks run in worker processes with a limit on memory; one that says nothing for a minute is ended, and that counts as a hang.
+Exit code 1: faults.
 """
 
 from __future__ import annotations
@@ -189,7 +189,11 @@ def main() -> int:
     parser.add_argument("--seconds", type=float, default=0, help="stop after so long")
     parser.add_argument("--jobs", type=int, default=2)
     parser.add_argument(
-        "--pages", type=float, default=0.1, metavar="SHARE", help="of how many the browser view and the panes are looked at too"
+        "--pages",
+        type=float,
+        default=0.1,
+        metavar="SHARE",
+        help="of how many the browser view and the panes are looked at, and forks made",
     )
     parser.add_argument(
         "--shapes", type=float, default=0.3, metavar="SHARE", help="how many are sound files of a shape that no saver writes"

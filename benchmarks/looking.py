@@ -9,6 +9,7 @@ import json
 import os
 import random
 import re
+import shutil
 import sys
 import tempfile
 import time
@@ -18,6 +19,7 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks import fronts
+from benchmarks.forking import forks
 from studio.cli import main
 from studio.codec import jsontext
 from studio.errors import StudioError
@@ -29,8 +31,8 @@ RAW = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2
 """What no output may hold as it is; said here apart from the gate, which is what is checked."""
 CODES = (0, 2, 3)
 """Fine, choose a thread, cannot open or no such checkpoint."""
-SLOW_SECONDS = 10.0
-"""What one command may take; the slowest give up a damaged table after some seconds."""
+SLOW_SECONDS, WAITING_SECONDS = 10.0, 30.0
+"""What one command may work, and what it may take on a busy machine; the slowest give up a damaged table after some seconds."""
 MOST_THREADS, MOST_SHOWN = 2, 2
 OWN = ("studio", "encodings", "fast_diff_match_patch")
 """What the studio itself may import in the middle of a look."""
@@ -48,6 +50,18 @@ FORBIDDEN = (
 
 _events: list[str] = []
 _watching = False
+
+
+class Clock:
+    """How long something takes from now on."""
+
+    def __init__(self) -> None:
+        self._worked, self._started = time.process_time(), time.perf_counter()
+
+    def slow(self) -> str:
+        """How long, where that is too long; else empty."""
+        worked, took = time.process_time() - self._worked, time.perf_counter() - self._started
+        return f"took {took:.1f} s, worked {worked:.1f} s" if worked > SLOW_SECONDS or took > WAITING_SECONDS else ""
 
 
 def _audit(event: str, arguments: tuple[Any, ...]) -> None:
@@ -77,7 +91,8 @@ def prepare(warm_up: Path, data_folder: Path) -> None:
 def faults(path: Path, rng: random.Random, share: float = 0.0) -> list[str]:
     """All that is wrong with how the studio looks at a file alone in its folder; `rng` picks what is looked at closely.
 
-    `share`: how often the pages of the browser view and the panes of the terminal UI are looked at as well, 0 to 1.
+    `share`: how often the pages of the browser view and the panes of the terminal UI are looked at as well, and how often
+    checkpoints are forked (into the data folder, which is emptied), 0 to 1.
     """
     global _watching
     before, modules = snapshot(path.parent), set(sys.modules)
@@ -117,16 +132,16 @@ def snapshot(folder: Path) -> dict[str, tuple[str, int]]:
 def _looks(path: Path, rng: random.Random, share: float) -> list[str]:
     found: list[str] = []
 
-    def call(*arguments: str) -> str:
-        started = time.perf_counter()
+    def call(*arguments: str, codes: tuple[int, ...] = ()) -> str:
+        begun = Clock()
         code, out, err = called(*arguments)
-        took = time.perf_counter() - started
+        slow = begun.slow()
         words = " ".join(arguments).replace(str(path), "FILE")
-        if code not in CODES or "Traceback" in err or "internal error" in err:
+        if code not in (*CODES, *codes) or "Traceback" in err or "internal error" in err:
             _, _, trace = called(*arguments, "--debug")
             found.append(f"{words}: exits {code}: {trace[-3000:]}")
-        if took > SLOW_SECONDS:
-            found.append(f"{words}: took {took:.1f} s")
+        if slow:
+            found.append(f"{words}: {slow}")
         if code == 3 and len(err.splitlines()) > 60:
             found.append(f"{words}: {len(err.splitlines())} lines of error")
         for text in (out, err):
@@ -146,6 +161,10 @@ def _looks(path: Path, rng: random.Random, share: float) -> list[str]:
     call("ls", file, *as_json)
     if rng.random() < 0.5:
         call("search", file, rng.choice(("a", "kettle", "0", "\u202e", "messages")), "--limit", "20")
+    if rng.random() < 0.3:
+        tables = call("tables", file, *as_json)
+        for name in [one["name"] for one in json.loads(tables)["tables"]][:3] if as_json and tables else ():
+            call("tables", file, name, "--limit", "20", *rng.choice(([], ["--json"])))
     try:
         session = Session.open(file)
     except StudioError:
@@ -162,6 +181,7 @@ def _looks(path: Path, rng: random.Random, share: float) -> list[str]:
         name = json.dumps(thread)
         call("tree", file, "--thread", name, *rng.choice((["--all-ns"], ["--json"])))
         call("export", file, "--thread", name, "--json")
+        call("edges", file, "--thread", name, *as_json)
         for ns, identity in addresses:
             call("show", file, identity, "--thread", name, "--ns", ns)
             call("diff", file, identity, "--thread", name, "--ns", ns)
@@ -169,26 +189,38 @@ def _looks(path: Path, rng: random.Random, share: float) -> list[str]:
             call(
                 "show",
                 file,
-                *rng.choice(([addresses[0][1], "--ns", addresses[0][0], "--raw"], ["head", "--json", "--show-secrets"])),
+                *rng.choice(
+                    (
+                        [addresses[0][1], "--ns", addresses[0][0], "--raw"],
+                        [addresses[0][1], "--ns", addresses[0][0], "--sizes"],
+                        ["head", "--json", "--show-secrets"],
+                    )
+                ),
                 "--thread",
                 name,
             )
+    addresses = [Address(thread, *key) for thread, keys in places for key in keys[:1]]
     if rng.random() < share:
-        found += _fronts(file, [Address(thread, *key) for thread, keys in places for key in keys[:1]], rng)
+        found += _fronts(file, addresses, rng)
+    if rng.random() < share:
+        try:
+            found.extend(forks(call, file, addresses, rng))
+        finally:
+            shutil.rmtree(os.environ["STUDIO_DATA_DIR"], ignore_errors=True)
     return found
 
 
 def _fronts(file: str, addresses: list[Address], rng: random.Random) -> Iterator[str]:
     """What is wrong with the pages and panes of some checkpoints; a file that was opened before may not be by now."""
-    started = time.perf_counter()
+    begun = Clock()
     with contextlib.suppress(StudioError), contextlib.redirect_stderr(io.StringIO()) as said:
         for url, status, text in fronts.pages(file, addresses, rng):
             if status >= 500:
                 yield f"{url} answers {status}: {said.getvalue()[-3000:] or text[:300]}"
             yield from _raw_in(url, text)
-            if time.perf_counter() - started > SLOW_SECONDS:
-                yield f"{url}: took {time.perf_counter() - started:.1f} s"
-            started = time.perf_counter()
+            if slow := begun.slow():
+                yield f"{url}: {slow}"
+            begun = Clock()
     with contextlib.suppress(StudioError):
         for pane, text in fronts.panes(file, addresses):
             yield from _raw_in(pane, text)

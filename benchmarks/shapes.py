@@ -38,6 +38,8 @@ from benchmarks.odd_values import (
 
 MANY = 1500
 """Rows that are added at once: enough for what is quadratic or recursive to be noticed."""
+MOST_BYTES = 2 << 20
+"""What added rows hold together: a file that is slow because it is large tells nothing."""
 
 
 # ---- fields of rows
@@ -287,9 +289,10 @@ def more_rows(path: Path, rng: random.Random) -> None:
         listed, many = ", ".join(_quoted(name) for name in columns), rng.choice((3, 40, MANY))
         connection.execute("BEGIN")
         for rowid in rowids[:1]:
-            first = connection.execute(f'SELECT "{own}" FROM "{table}" WHERE rowid = ?', (rowid,)).fetchone()[0]
+            sizes = " + ".join(f"ifnull(length({_quoted(name)}), 0)" for name in columns)
+            first, size = connection.execute(f'SELECT "{own}", {sizes} FROM "{table}" WHERE rowid = ?', (rowid,)).fetchone()
             before: Any = first
-            for number in range(many):
+            for number in range(min(many, MOST_BYTES // max(size, 1))):
                 new = _another(first, number, rng) if column in (own, "thread_id", "task_id") else _another(b"a:b", number, rng)
                 values = {column: new, **({parent: before} if chained and column == own and parent != own else {})}
                 given = ", ".join("?" if name in values else _quoted(name) for name in columns)

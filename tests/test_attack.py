@@ -19,9 +19,11 @@ import ormsgpack
 import pytest
 
 from benchmarks import mutations, shapes
+from benchmarks.forking import forks
 from benchmarks.looking import RAW
 from studio.assets import sample_folder
 from studio.diff import apply, diff
+from studio.model import Address
 from studio.render.preview import message, summary
 from studio.tagged import dumps, loads, to_tagged
 from studio.value import decode, encode, equal
@@ -162,3 +164,15 @@ for fault in looking.faults(Path(sys.argv[2]), random.Random(1)): print(fault[:6
         "ValueError escapes: boom", "ModuleNotFoundError escapes",
     ):  # fmt: skip
         assert words in done.stdout, (words, done.stdout, done.stderr)
+
+
+def test_the_attack_notices_a_fork_that_is_lost() -> None:
+    shown = iter((json.dumps({"values": {"a": 1}, "tasks": []}), ""))
+    made = json.dumps({"verified": False, "surprises": [], "thread_id": "t", "checkpoint_ns": "", "checkpoint_id": "c"})
+
+    def call(command: str, *arguments: str, codes: tuple[int, ...] = ()) -> str:
+        return next(shown) if command == "show" else made
+
+    found = " and ".join(forks(call, "FILE", [Address("t", "", "b")], random.Random(0)))
+    assert "neither verified nor a surprise" in found
+    assert "is not shown" in found
