@@ -15,6 +15,7 @@ from msgspec import Struct
 from studio.errors import OpenError, PatchError
 from studio.model import Address, Sealed, WriteRow
 from studio.stores.layout import find_layout
+from studio.stores.rows import placed
 
 CHECKPOINTS = """CREATE TABLE checkpoints (
     thread_id TEXT NOT NULL, checkpoint_ns TEXT NOT NULL DEFAULT '', checkpoint_id TEXT NOT NULL, parent_checkpoint_id TEXT,
@@ -61,6 +62,8 @@ class Tables(Struct, frozen=True):
     write_columns: frozenset[str]
     checkpoints_sql: str
     writes_sql: str | None
+    utf16: str
+    """Python's name of the text encoding when the database is in UTF-16, else empty."""
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -101,6 +104,7 @@ def find_tables(connection: sqlite3.Connection, chosen: str | None = None) -> Ta
         writes.columns if writes else frozenset(),
         texts[layout.checkpoints.plain_name],
         texts[writes.plain_name] if writes else None,
+        layout.utf16,
     )
 
 
@@ -177,7 +181,7 @@ def insert(
             raise PatchError("This file's layout has no namespaces, so a subgraph checkpoint cannot be stored in it.")
         if tag not in (None, "json") and "type" not in tables.checkpoint_columns:
             raise PatchError(f"This file's layout has no column for the value type {tag!r}.")
-        _insert(connection, verb, tables.checkpoints, tables.checkpoint_columns, values)
+        _insert(connection, f"{verb} INTO {quote(tables.checkpoints)}", tables.checkpoint_columns, values, tables.utf16)
     for write in writes:
         if tables.writes is None:
             raise PatchError("This file has no table of writes, which this fork needs.")
@@ -193,12 +197,10 @@ def insert(
             "type": write.row.tag if sealed is None else sealed.tag,
             "value": write.row.value if sealed is None else sealed.blob,
         }
-        _insert(connection, verb, tables.writes, tables.write_columns, values)
+        _insert(connection, f"{verb} INTO {quote(tables.writes)}", tables.write_columns, values, tables.utf16)
 
 
-def _insert(connection: sqlite3.Connection, verb: str, table: str, columns: frozenset[str], values: dict[str, object]) -> None:
+def _insert(connection: sqlite3.Connection, into: str, columns: frozenset[str], values: dict[str, object], utf16: str) -> None:
     names = [name for name in values if name in columns]
-    marks = ", ".join("?" * len(names))
-    connection.execute(
-        f"{verb} INTO {quote(table)} ({', '.join(map(quote, names))}) VALUES ({marks})", [values[name] for name in names]
-    )
+    places, bound = zip(*(placed(values[name], utf16) for name in names), strict=True)
+    connection.execute(f"{into} ({', '.join(map(quote, names))}) VALUES ({', '.join(places)})", bound)

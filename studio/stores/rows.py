@@ -39,17 +39,27 @@ def write_columns(table: Table, value: str = "NULL") -> str:
 
 
 def compared(column: str, value: object, utf16: str, operator: str = "=") -> tuple[str, list[object]]:
-    """A comparison with a bound value; text that is not UTF-8 is bound as bytes, which SQLite takes as text."""
+    """A comparison with a bound value."""
+    try:
+        place, bound = placed(value, utf16)
+    except UnicodeEncodeError:
+        return f"{column} {operator} NULL", []  # never true: no text of a UTF-8 file is read as half a surrogate pair
+    return f"{column} {operator} {place}", [bound]
+
+
+def placed(value: object, utf16: str) -> tuple[str, object]:
+    """How a value is bound: its place in the SQL and what stands for it there.
+
+    Text that is not UTF-8 is bound as bytes, which SQLite takes as text. UnicodeEncodeError for half a surrogate pair, which only
+    UTF-16 can hold.
+    """
     if isinstance(value, str) and not value.isascii():
         try:
             value.encode()
         except UnicodeEncodeError:
-            try:
-                stored = value.encode(utf16, "surrogatepass") if utf16 else value.encode("utf-8", "surrogateescape")
-            except UnicodeEncodeError:
-                return f"{column} {operator} NULL", []  # never true: no text of a UTF-8 file is read as half a surrogate pair
-            return f"{column} {operator} CAST(? AS TEXT)", [stored]
-    return f"{column} {operator} ?", [value]
+            stored = value.encode(utf16, "surrogatepass") if utf16 else value.encode("utf-8", "surrogateescape")
+            return "CAST(? AS TEXT)", stored
+    return "?", value
 
 
 def in_thread(thread_id: str, after: int, utf16: str) -> tuple[str, list[object]]:

@@ -157,6 +157,18 @@ def test_a_delta_channel_keeps_its_value_in_the_scratch_file(delta: Path, thread
     assert ran == ["three"] and found["lines"] == WHOLE
 
 
+def test_texts_that_are_not_utf8_go_along_with_the_rows_that_a_fork_needs(delta: Path) -> None:
+    odd = "SELECT hex(checkpoint_id), hex(task_path), hex(channel) FROM writes WHERE task_path != '' ORDER BY 1, 2, 3"
+    change(delta, "UPDATE writes SET task_path = CAST(task_path || x'C3FF' AS TEXT)")
+    change(delta, "UPDATE writes SET channel = CAST(x'ED80' AS TEXT) WHERE channel LIKE 'branch:%'")
+    with studio_on(delta) as studio:
+        made = studio.fork(studio.points()[-1], {"/turns": 9})
+        assert made.verified, made.surprises
+        assert studio.explainer.state(made.address).values["lines"] == WHOLE
+    assert rows(made.stored_in, odd)
+    assert set(rows(made.stored_in, odd)) <= set(rows(delta, odd))
+
+
 def test_an_edited_delta_channel_is_stored_whole(delta: Path) -> None:
     with studio_on(delta) as studio:
         made = studio.fork(studio.before("three"), {"/lines/1": "EDIT"})
