@@ -18,6 +18,8 @@ from typing import Any
 _GREGORIAN = 0x01B21DD213814000
 """100 ns ticks from 1582-10-15 to 1970-01-01."""
 _LAST_TICK = (1 << 60) - 1
+_MOST_DIGITS = 100
+"""Of a version that counts."""
 _UUID6 = re.compile(r"([0-9a-fA-F]{8})-([0-9a-fA-F]{4})-6([0-9a-fA-F]{3})-[0-9a-fA-F]{4}-[0-9a-fA-F]{12}")
 
 
@@ -79,7 +81,8 @@ def timestamp(checkpoint_id: str) -> str:
 def next_version(versions: Iterable[Any]) -> int | str:
     """A channel version above all others: an int in a file of ints, else `%032d.` and a random fraction.
 
-    The fraction matters: two branches that count up to the same number must not meet in a shared blob table.
+    The fraction matters: two branches that count up to the same number must not meet in a shared blob table. What is no number,
+    or longer than any counter gets, counts as none.
     """
     numbers = [0]
     only_ints = True
@@ -96,9 +99,9 @@ def next_version(versions: Iterable[Any]) -> int | str:
         elif isinstance(version, str):
             any_seen, only_ints = True, False
             digits = version.split(".", 1)[0]
-            if digits.isascii() and digits.isdigit():
+            if digits.isascii() and digits.isdigit() and len(digits) <= _MOST_DIGITS:
                 numbers.append(int(digits))
-    highest = max(numbers) + 1
+    highest = max(number for number in numbers if number < 10**_MOST_DIGITS) + 1
     if any_seen and only_ints:
         return highest
     return f"{highest:032d}.{random.random():.16f}"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import uuid
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -51,3 +52,10 @@ def test_versions_count_on_in_the_form_that_the_file_uses() -> None:
 @given(st.lists(st.one_of(st.integers(), st.floats(allow_nan=True), st.text(max_size=8), st.none(), st.booleans())))
 def test_odd_versions_never_stop_a_fork(versions: list[object]) -> None:
     ids.next_version(versions)
+
+
+@pytest.mark.parametrize("version", ["9" * 5000, 10**5000, -(10**5000)], ids=["text", "number", "negative"])
+def test_a_version_of_thousands_of_digits_does_not_stop_a_fork_either(version: object) -> None:
+    counted = "00000000000000000000000000000007.0.27"
+    made = ids.next_version([version, counted])
+    assert isinstance(made, str) and made > counted and len(made) == 32 + 1 + 18
