@@ -67,12 +67,10 @@ def learn_thread(raws: Iterable[RawCheckpoint]) -> dict[str, Learned]:
     return {ns: lesson.done() for ns, lesson in lessons.items()}
 
 
-def learn_others(store: Store, mine: Learned, graph: str, own_thread: str) -> Learned:
-    """What other threads of the file that ran the same graph show, from the latest checkpoint of each."""
+def learn_others(store: Store, mine: Learned, graph: str) -> Learned:
+    """What the threads of the file that ran the same graph show, from the latest checkpoint of each."""
     lesson = Lesson()
     for keys in islice(store.threads(), OTHER_THREADS):
-        if keys.thread_id == own_thread:
-            continue
         for blob in latest_blobs(store, keys, graph):
             if blob.readable and alike(mine.channels, blob.versions):
                 lesson.add(blob)

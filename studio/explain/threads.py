@@ -138,8 +138,8 @@ class Threads:
     def learned_widely(self, address: Address) -> Learned:
         """The same, and what other threads of the file that ran the same graph did."""
         mine, graph = self.learned(address), static_ns(address.checkpoint_ns)
-        key = ("others", address.thread_id, graph)
-        return widened(mine, self._once(key, lambda: learn_others(self.store, mine, graph, address.thread_id)))
+        key = ("others", graph, mine.channels)  # threads of one graph share it: one pass over the others serves a whole list
+        return widened(mine, self._once(key, lambda: learn_others(self.store, mine, graph)))
 
 
 def by_parent(headers: Iterable[Checkpoint]) -> dict[tuple[str, str], list[tuple[str, str | None]]]:

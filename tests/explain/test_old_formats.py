@@ -14,7 +14,7 @@ import ormsgpack
 import pytest
 
 from studio.diff import diff
-from studio.explain import Explainer, task_id
+from studio.explain import Explainer, learn, task_id
 from studio.model import Address, State
 from studio.stores import open_store
 
@@ -138,6 +138,20 @@ def test_a_follower_that_another_thread_shows_makes_the_next_step_unknown_not_gu
     waiting = states(old.explain())[-1]
     assert waiting.next is None
     assert waiting.status == "unknown"
+
+
+def test_a_list_of_many_unfinished_threads_reads_the_others_once_not_once_for_each(
+    old: OldFile, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    names = [f"t{number:02}" for number in range(30)]
+    for name in names:
+        old.story(name, upto=3)
+    read: list[object] = []
+    latest = learn.latest_blobs
+    monkeypatch.setattr(learn, "latest_blobs", lambda store, keys, graph: read.append(keys) or latest(store, keys, graph))
+    explainer = old.explain()
+    assert {explainer.state(Address(name, "", cid(2))).status for name in names} == {"done"}
+    assert len(read) == len(names)
 
 
 def test_a_follower_is_named_when_its_id_proves_it(old: OldFile) -> None:
