@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import sqlite3
 from collections.abc import Iterable, Iterator
-from dataclasses import field
 from itertools import islice
 from math import inf
 from time import monotonic
