@@ -71,7 +71,11 @@ class Tagged:
 
     @property
     def fields(self) -> dict[str, Any]:
-        return self.content() if self.kind == "fields" else {}
+        shape = self._shape or self.described()
+        if shape[2] != "fields":
+            return {}
+        # a long list of messages asks each of them for its id
+        return self._payload[2] if isinstance(self.code, int) else self.content()  # type: ignore[no-any-return]
 
     @property
     def items(self) -> list[Any]:

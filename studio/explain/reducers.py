@@ -133,26 +133,31 @@ def merge_messages(before: Value, writes: Sequence[Value]) -> Value:
 def merge_indexed(before: Value, writes: Sequence[Value], place: dict[str, int] | None) -> tuple[Value, dict[str, int]]:
     """`merge_messages` that takes and gives where each id stands, so that a long list is not indexed again at every step.
 
-    `place` must be that of `before`; it is not changed. (MISSING, {}) where the writes are no messages.
+    `place` must be that of `before`, and is handed on to all lists that begin with it: it names a place for every id that ever
+    stood in one of them, and whether it stands there in this one is looked up. (MISSING, {}) where the writes are no messages.
     """
     if before is not MISSING and not isinstance(before, list):
         return MISSING, {}
     result: list[Value] = list(before) if isinstance(before, list) else []
-    place = dict(place) if place is not None else index(result)
+    place = place if place is not None else index(result)
     gone: set[int] = set()
     for write in writes:
         for item in write if isinstance(write, list) else [write]:
             if not is_message(item):
                 return MISSING, {}
             ident = message_id(item)
+            at = place.get(ident) if ident is not None else None
+            if at is not None and (at >= len(result) or message_id(result[at]) != ident):
+                place = index(result)  # another list took the id elsewhere
+                at = place.get(ident or "")
             if is_removal(item):
                 if ident == REMOVE_ALL:
                     result, place, gone = [], {}, set()
-                elif ident in place:
-                    gone.add(place[ident])
-            elif ident is not None and ident in place:
-                gone.discard(place[ident])
-                result[place[ident]] = item
+                elif at is not None:
+                    gone.add(at)
+            elif at is not None:
+                gone.discard(at)
+                result[at] = item
             else:
                 if ident is not None:
                     place[ident] = len(result)

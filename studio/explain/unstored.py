@@ -60,6 +60,7 @@ def evidence(task: Task, rows: TaskRows | None, ns: str, named: Mapping[str, str
     calls = any(trigger.channel == START for trigger in task.triggers)  # an entrypoint, whose `@task` calls ask for themselves
     if task.inferred or calls:
         return ""
-    mine = {interrupt_id(own, asked) for asked in range(_MOST_ASKED)}
-    idents = [one.id for one in task.interrupts if one.id is not None and _HASH.match(one.id) and one.id not in shared]
-    return "a question was asked by something inside this task, not by the node itself" if set(idents) - mine else ""
+    idents = {one.id for one in task.interrupts if one.id is not None and _HASH.match(one.id) and one.id not in shared}
+    if not idents or not idents.difference(interrupt_id(own, asked) for asked in range(_MOST_ASKED)):
+        return ""
+    return "a question was asked by something inside this task, not by the node itself"
