@@ -51,6 +51,7 @@ def _sibling(name: str) -> Any:
 
 loading = _sibling("child_graph")
 types = _sibling("child_types")
+driving = _sibling("child_driver")
 running = _sibling("child_run")
 
 
@@ -136,7 +137,7 @@ class Operation:
     def perform(self) -> dict[str, Any]:
         os.environ["LANGGRAPH_STRICT_MSGPACK"] = "true"  # read once, when LangGraph is imported
         loading.prepare(self.request["graph"])
-        running.require_langgraph()
+        driving.require_langgraph()
         found, self.module = loading.import_attribute(self.request["graph"])
         config = {"configurable": dict(self.request.get("configurable") or {}, thread_id=self.request.get("thread_id", ""))}
         if loading.needs_loop(found):
@@ -155,15 +156,15 @@ class Operation:
         schema = types.schema_names(graph)
         schema |= types.lend_to_main(schema, self.module)
         self.gate.allow(schema)
-        known = running.versions()
+        known = driving.versions()
         self.events.send("ready", **known, **{"async": is_async})
         if self.request["op"] == "inspect":
             described = running.inspect(graph, self.request, schema, self.gate.allowed, is_async)
             return {"status": "done", "result": {**known, **described}}
         operation = {"run": running.run, "update_state": running.update_state}[self.request["op"]]
         encrypted = bool(self.request.get("encrypted"))
-        async with running.opened_saver(self.request["database"], self.gate, is_async, encrypted) as saver:
-            self.driver = running.Driver(graph, saver, is_async, self.request)
+        async with driving.opened_saver(self.request["database"], self.gate, is_async, encrypted) as saver:
+            self.driver = driving.Driver(graph, saver, is_async, self.request)
             return typing.cast("dict[str, Any]", await operation(self.driver, self.events))
 
     def end(self) -> dict[str, Any]:
@@ -171,7 +172,7 @@ class Operation:
         ended: dict[str, Any] = {}
         try:
             ended = self.perform()
-        except running.Failure as error:
+        except driving.Failure as error:
             ended = failed(error.kind, str(error), **error.more)
         except loading.LoadError as error:
             spec = self.request["graph"]
