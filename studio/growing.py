@@ -60,7 +60,7 @@ def compared(session: Session, address: Address, before: Address | None) -> Comp
 
 
 def growth(session: Session, address: Address) -> Growth:
-    """What grew on the branch up to a checkpoint; its cost does not follow the length of the branch."""
+    """What grew on the branch up to a checkpoint. Few checkpoints are opened, however long it is; its headers are walked."""
     tree = session.tree(address.thread_id)
     branch = tree.branch(address)
     points = tuple((one, tree.header(one).size_bytes) for one in sampled(branch, POINTS))

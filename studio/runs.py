@@ -7,13 +7,14 @@ that the user's own program does look the same.
 from __future__ import annotations
 
 import contextlib
-import dataclasses
 import threading
 import time
 import uuid
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
+
+from msgspec import to_builtins
 
 from studio import tagged
 from studio.errors import StudioError, UsageError
@@ -268,7 +269,7 @@ class Runs:
             error = {**shown, "hint": self._masked(hint)}
         return {
             "event": "end", "status": end["status"], "run": run.id,
-            "head": dataclasses.asdict(run.head) if run.head is not None else None,
+            "head": to_builtins(run.head) if run.head is not None else None,
             "interrupts": self._questions(run.head, end) if end["status"] == "paused" else [],
             "next": list(end.get("next") or ()), "error": error, "stored_in": planned.way.database,
         }  # fmt: skip
@@ -334,4 +335,4 @@ def _named(event: Mapping[str, Any], masked: Callable[[str], str]) -> tuple[str,
 
 def plan_document(plan: RunPlan) -> dict[str, Any]:
     """A plan as JSON."""
-    return dataclasses.asdict(plan)
+    return dict(to_builtins(plan))

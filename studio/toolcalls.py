@@ -76,6 +76,7 @@ def _of_channel(channel: str, messages: list[Value], *, answerable: bool) -> Ite
     start = max(0, len(messages) - MOST)
     asked: list[_Asked] = []
     latest: dict[str, _Asked] = {}
+    first: dict[str, _Asked] = {}
     unasked: list[tuple[int, str]] = []
     found: list[Finding] = []
     last_call = last_word = -1
@@ -100,8 +101,9 @@ def _of_channel(channel: str, messages: list[Value], *, answerable: bool) -> Ite
                     last_call = index
                     latest[call.id] = _Asked(call, index)
                     asked.append(latest[call.id])
+                    first.setdefault(call.id, latest[call.id])
     for index, ident in unasked:
-        later = next((one for one in asked if one.call.id == ident), None)
+        later = first.get(ident)
         if later is not None:
             later.answered = True  # said once
             text = f"the answer to {preview.call_text(later.call)} stands before the call {line(ident, 80)}"

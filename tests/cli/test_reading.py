@@ -14,6 +14,7 @@ from langchain_core.messages import HumanMessage
 from studio.assets import sample_folder
 from studio.codec import jsontext
 from tests.cli.conftest import Studio
+from tests.explain import nested
 from tests.factories import config, folder_snapshot, saver_at, shop_builder
 
 HEADER = {
@@ -143,6 +144,21 @@ def test_search_finds_the_first_occurrence(studio: Studio, shop: Path) -> None:
     hits = studio("search", shop, "price of the kettle", "--thread", "done", "--json").doc["hits"]
     assert hits[0]["path"] == "/messages/0/content"
     assert studio("search", shop, "no such text").out == "nothing found\n"
+
+
+def test_a_line_of_the_export_says_of_a_checkpoint_what_show_says(studio: Studio, shop: Path, tmp_path: Path) -> None:
+    for path in (shop, nested.make_per_invocation(tmp_path / "two.sqlite"), nested.make_persistent(tmp_path / "kept.sqlite")):
+        called = 0
+        for line in studio("export", path).lines:
+            at = line["checkpoint"]
+            shown = studio(
+                "show", path, at["checkpoint_id"], "--thread", at["thread_id"], "--ns", at["checkpoint_ns"], "--json"
+            ).doc
+            assert {key: line.get(key) for key in shown if key != "problems"} == {
+                key: value for key, value in shown.items() if key != "problems"
+            }
+            called += line["called_from"] is not None
+        assert called or path == shop
 
 
 def test_export_is_one_line_per_checkpoint_each_after_its_parent(studio: Studio, shop: Path) -> None:
