@@ -46,9 +46,9 @@ class Look:
 
     def _at(self, table: Table, columns: str, address: Address) -> Iterator[rows.Row]:
         where, values = rows.at(table, address, self._layout.utf16)
-        key = [address.thread_id, address.checkpoint_ns, address.checkpoint_id]
+        key = (address.thread_id, address.checkpoint_ns, address.checkpoint_id)
         for row in self._connection.execute(f"SELECT {columns}, {table.keys} FROM {table.name} {where}", values):
-            if [rows.text_of(value) for value in row[-3:]] != key:
+            if row[-3:] != key and tuple(map(rows.text_of, row[-3:])) != key:
                 raise self._damage.misled(table)
             yield row[:-3]
 

@@ -93,10 +93,16 @@ class Queries(WriteQueries):
         size = f"{rows.SIZE} + ifnull(length({table.or_null('metadata')}), 0)"
         sealed = f"instr({table.or_null('type')}, '+') > 0"
         where, values = rows.in_thread(thread_id, 0, self._layout.utf16)
-        query = f"SELECT {table.ns}, {table.id}, {self._layout.parent}, {size}, {sealed}, thread_id FROM {table.name} {where}"
+        columns = (
+            f"{table.ns}, {table.id}, {self._layout.parent}, {size}, {sealed}, substr(checkpoint, 1, {HEAD_BYTES}), thread_id"
+        )
         links: list[tuple[str, str, str | None]] = []
         total = encrypted = 0
-        for ns, identity, parent, row_size, is_closed, thread in self._connection.execute(query, values):
+        first = last = ""
+        heads: tuple[object, object] = (b"", b"")
+        for ns, identity, parent, row_size, is_closed, head, thread in self._connection.execute(
+            f"SELECT {columns} FROM {table.name} {where}", values
+        ):
             if thread != thread_id and rows.text_of(thread) != thread_id:
                 raise self._damage.misled(table)
             if type(ns) is not str or type(identity) is not str or not is_uuid6(identity):
@@ -104,23 +110,16 @@ class Queries(WriteQueries):
             links.append((ns, identity, parent))
             total += row_size or 0
             encrypted += is_closed or 0
+            if not first or identity < first:
+                first, heads = identity, (head, heads[1])
+            if identity > last:
+                last, heads = identity, (heads[0], head)
         if not links:
             return None
-        ends = [min(links, key=_link_id), max(links, key=_link_id)]
-        first_at, last_at = self._times_of([Address(thread_id, ns, identity) for ns, identity, _ in ends])
+        first_at, last_at = (
+            created_at(rows.bytes_of(head), identity) for head, identity in zip(heads, (first, last), strict=True)
+        )
         return Outline(tuple(links), total, first_at, last_at, encrypted)
-
-    def _times_of(self, ends: list[Address]) -> list[str | None]:
-        """When two checkpoints of a thread were made, in one query."""
-        table = self._table
-        found = [rows.at(table, address, self._layout.utf16) for address in ends]
-        either = " OR ".join(f"({where.removeprefix('WHERE ')})" for where, _ in found)
-        columns = f"{table.ns}, {table.id}, substr(checkpoint, 1, {HEAD_BYTES})"
-        bound = [value for _, values in found for value in values]
-        read = self._connection.execute(f"SELECT {columns} FROM {table.name} WHERE {either}", bound)
-        heads = {(rows.text_of(ns), rows.text_of(identity)): rows.bytes_of(head) for ns, identity, head in read}
-        # an index may promise too much: then the id alone tells
-        return [created_at(heads.get((at.checkpoint_ns, at.checkpoint_id), b""), at.checkpoint_id) for at in ends]
 
     def checkpoints(self, thread_id: str, after: int) -> list[tuple[int, Checkpoint]]:
         def by_query() -> list[tuple[int, Checkpoint]]:
@@ -227,7 +226,3 @@ def _thread_keys(thread_id: str, namespaces: dict[str, tuple[int, str]]) -> Thre
 def _falls(before: object, thread: object) -> bool:
     """Whether a thread comes out of its order, as in a damaged index: it could come again and again. Known for plain names."""
     return isinstance(before, str) and isinstance(thread, str) and before.isascii() and thread.isascii() and thread < before
-
-
-def _link_id(link: tuple[str, str, str | None]) -> str:
-    return link[1]
