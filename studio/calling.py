@@ -9,7 +9,6 @@ from __future__ import annotations
 from bisect import bisect_left
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
-from weakref import WeakKeyDictionary
 
 from msgspec import Struct
 
@@ -92,27 +91,12 @@ def runs_of(session: Session, caller: Address, task: Task) -> tuple[SubgraphRun,
 
 
 def _called_from(session: Session, tree: CheckpointTree, caller: Address, rows: Sequence[Address]) -> list[Address]:
-    """Of the rows of a subgraph with its own memory, those of the calls from one checkpoint, in the order of the tree.
+    """Of the rows of a subgraph with its own memory, those of the calls from one checkpoint.
 
     The time only says where to begin to look; the rows themselves name their caller.
     """
-    times, by_time = _by_time(tree, rows)
-    begin = bisect_left(times, tree.header(caller).created_at or "")
+    by_time = sorted(rows, key=lambda one: tree.header(one).created_at or "")
+    begin = bisect_left([tree.header(one).created_at or "" for one in by_time], tree.header(caller).created_at or "")
     near = by_time[begin : begin + MOST_LOOKED_AT]
-    mine = [(place, one) for place, one in near if named_caller(tree, one, session.state(one).metadata) == caller]
-    return [one for _, one in sorted(mine)]
-
-
-_Timed = tuple[list[str], list[tuple[int, Address]]]
-_timed: WeakKeyDictionary[CheckpointTree, dict[str, _Timed]] = WeakKeyDictionary()
-
-
-def _by_time(tree: CheckpointTree, rows: Sequence[Address]) -> _Timed:
-    """(times in order, (place among `rows`, row) of each), kept until the namespace grows: every caller of an export asks."""
-    kept = _timed.setdefault(tree, {})
-    found = kept.get(rows[0].checkpoint_ns) if rows else ([], [])
-    if found is None or len(found[0]) != len(rows):
-        timed = sorted((tree.header(one).created_at or "", place, one) for place, one in enumerate(rows))
-        found = [at for at, _, _ in timed], [(place, one) for _, place, one in timed]
-        kept[rows[0].checkpoint_ns] = found
-    return found
+    mine = {one for one in near if named_caller(tree, one, session.state(one).metadata) == caller}
+    return [one for one in rows if one in mine]

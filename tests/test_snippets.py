@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import contextlib
 import io
 import os
@@ -68,3 +69,15 @@ def test_the_copied_test_replays_the_checkpoint(shop: Path, made: Any, tmp_path:
 def test_no_code_is_copied_for_what_no_saver_reads(tmp_path: Path) -> None:
     with closing(Session.open(str(lone(tmp_path)))) as session, pytest.raises(PatchError, match="exported by hand"):
         session.source()
+
+
+def test_a_node_name_never_becomes_code_of_the_copied_test(shop: Path) -> None:
+    with closing(Session.open(str(shop))) as session:
+        at = session.resolve("head", "done")
+        names = ('n"""\nimport os\nos.system("x")\n"""', "\\", "\x00\r\ud800", None)
+        code = snippets.as_test(at, session.source(), names)
+    module = ast.parse(code)
+    assert [type(part).__name__ for part in module.body] == [
+        type(part).__name__ for part in ast.parse(snippets.as_test(at, session.source(), ("plain",))).body
+    ]
+    assert "\x00" not in code and "\r" not in code

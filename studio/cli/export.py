@@ -84,7 +84,6 @@ def lines(session: Session, thread: str, values: str, documents: Documents, said
             document["values"] = documents.values({name: value for name, value in state.values.items() if name in names})
         document["number"] = tree.number(address)
         document["explained"] = documents.explained(found.explained)
-        document |= documents.calls(session, state)
         document["changes"] = [documents.change(change) for change in found.changes]
         mine = [one for one in found.problems if one.where.startswith(address.checkpoint_id) and one not in state.problems]
         document["problems"] += [*documents.problems(mine), *unsaid]

@@ -76,7 +76,7 @@ print(graph.get_state(config))
 
 def as_test(address: Address, source: Source, next_nodes: tuple[str | None, ...] | None) -> str:
     """A pytest skeleton that replays this checkpoint on a private copy of the file."""
-    nodes = ", ".join(name or "?" for name in next_nodes or ()) or "nothing"
+    nodes = ", ".join(json.dumps(name or "?")[1:-1] for name in next_nodes or ()) or "nothing"  # a name must not end the text
     if next_nodes is None:
         nodes = "not known from the file"
     config = json.dumps({"configurable": _config(address)}, indent=4)
