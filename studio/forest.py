@@ -91,7 +91,7 @@ class Forest:
     def tree(self, thread_id: str) -> CheckpointTree:
         grown = self._grown.get(thread_id)
         if grown is None:
-            grown = self._planted(thread_id)
+            grown = self._planted(thread_id, self._numbers.get(thread_id))
             with no_collection():
                 self._grow(thread_id, grown)
                 if len(grown.tree) > MANY:
@@ -107,9 +107,7 @@ class Forest:
     def passing(self, thread_id: str) -> CheckpointTree:
         """A tree for one look, which is not kept and does not grow; its rows have the same numbers as in the others."""
         grown = self._grown.get(thread_id)
-        if grown is not None:
-            self._numbers[thread_id] = grown.tree.numbers()
-        passing = self._planted(thread_id)
+        passing = self._planted(thread_id, self._numbers.get(thread_id) if grown is None else grown.tree.numbers())
         with no_collection():
             self._grow(thread_id, passing)
         if grown is None and len(passing.tree):
@@ -118,12 +116,11 @@ class Forest:
             self._numbers.pop(thread_id, None)
         return passing.tree
 
-    def _planted(self, thread_id: str) -> _Grown:
+    def _planted(self, thread_id: str, numbers: Numbers | None) -> _Grown:
         grown = _Grown(
             CheckpointTree(thread_id, self._look, self._parents, lambda wanted, below: self._read_facts(grown, wanted, below))
         )
         grown.tree.lacks_metadata = getattr(self._overlay.base, "lacks_metadata", "")
-        numbers = self._numbers.get(thread_id)
         if numbers is not None:
             grown.tree.keep_numbers(numbers)
         return grown

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from itertools import islice
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -12,7 +12,7 @@ from studio.model import Address, State, Status, Thread, Value
 from studio.overlay import OverlaidKeys
 from studio.render.secrets import is_secret_name
 from studio.stores.base import Store, ThreadKeys
-from studio.stores.outline import Outline, outline
+from studio.stores.outline import outline
 from studio.value import Tagged
 
 if TYPE_CHECKING:
@@ -63,8 +63,9 @@ def _describe_all(store: Store, explainer: Explainer, batch: list[ThreadKeys]) -
 def describe(store: Store, explainer: Explainer, keys: ThreadKeys) -> Thread:
     """One line of the list. Roots, heads and head are of the root namespace; times, sizes and counts are of all."""
     whole = outline(store, keys.thread_id)
-    roots, heads = ends((identity, parent) for ns, identity, parent in whole.links if not ns)
-    head = _head(keys, whole)
+    links = [(identity, parent) for ns, identity, parent in whole.links if not ns]
+    roots, heads = ends(links)
+    head = _head(keys, [identity for identity, _ in links])
     state = _state(explainer, Address(keys.thread_id, "", head)) if head is not None else None
     first_text, last_text = texts(state.values) if state is not None else (None, None)
     return Thread(
@@ -86,11 +87,10 @@ def describe(store: Store, explainer: Explainer, keys: ThreadKeys) -> Thread:
     )
 
 
-def _head(keys: ThreadKeys, whole: Outline) -> str | None:
+def _head(keys: ThreadKeys, readable: Sequence[str]) -> str | None:
     """The latest checkpoint of the root namespace that can be read; one that only an index tells of, where there is no other."""
     if "" not in keys.namespaces:
         return None
-    readable = {identity for ns, identity, _ in whole.links if not ns}
     return keys.latest if keys.latest in readable else max(readable, default=keys.latest)
 
 

@@ -99,9 +99,9 @@ def _of_channel(channel: str, messages: list[Value], *, answerable: bool) -> Ite
             for call in preview.calls_of(fields) if role == "assistant" else ():
                 if call.id:
                     last_call = index
-                    latest[call.id] = _Asked(call, index)
-                    asked.append(latest[call.id])
-                    first.setdefault(call.id, latest[call.id])
+                    latest[call.id] = question = _Asked(call, index)
+                    asked.append(question)
+                    first.setdefault(call.id, question)
     for index, ident in unasked:
         later = first.get(ident)
         if later is not None:

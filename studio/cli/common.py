@@ -147,12 +147,16 @@ def confirmed(options: Namespace, out: Out, question: str, refusal: str) -> None
 def note_problems(out: Out, session: Session) -> None:
     """What is lost or odd in the whole file, on stderr: beside a result that is about one of its checkpoints or values."""
     for problem in [one for one in session.problems() if one.kind != "second-table"][:20]:
-        out.note(f"! {line(problem.kind)} {line(problem.where, 80)}: {line(problem.message, 300)}")
+        out.note(_in_words(problem))
 
 
 def say_problems(out: Out, problems: list[Problem] | tuple[Problem, ...]) -> None:
     """What is lost or odd in the file, after the result."""
     for problem in problems[:20]:
-        out.say(out.paint(f"! {line(problem.kind)} {line(problem.where, 80)}: {line(problem.message, 300)}", "yellow"))
+        out.say(out.paint(_in_words(problem), "yellow"))
     if len(problems) > 20:
         out.say(out.paint(f"! and {len(problems) - 20} more (--json lists all)", "yellow"))
+
+
+def _in_words(problem: Problem) -> str:
+    return f"! {line(problem.kind)} {line(problem.where, 80)}: {line(problem.message, 300)}"

@@ -19,14 +19,11 @@ def told(first: str, others: list[str], commands: Iterable[str]) -> UsageError |
     known = list(commands)
     if not os.path.lexists(first) and "://" not in first:
         meant = _like(first, known)
-        if others:
-            hint = f"did you mean `studio {meant} …`?" if meant else "`studio --help` lists the commands"
-            return UsageError(f"there is no command {first!r}, and no file of that name", hint, _SLUG)
-        if meant and first.isalpha():
-            return UsageError(
-                f"there is no command {first!r}, and no file of that name", f"did you mean `studio {meant}`?", _SLUG
-            )
-        return None
+        if not others and not (meant and first.isalpha()):
+            return None
+        like = f"did you mean `studio {meant}{' …' if others else ''}`?"
+        hint = like if meant else "`studio --help` lists the commands"
+        return UsageError(f"there is no command {first!r}, and no file of that name", hint, _SLUG)
     word = next((one for one in others if not one.startswith("-")), None)
     meant = _like(word, known) if word is not None else None
     if word is None or meant is None:

@@ -71,11 +71,7 @@ class Tagged:
 
     @property
     def fields(self) -> dict[str, Any]:
-        shape = self._shape or self.described()
-        if shape[2] != "fields":
-            return {}
-        # a long list of messages asks each of them for its id
-        return self._payload[2] if isinstance(self.code, int) else self.content()  # type: ignore[no-any-return]
+        return self.content() if (self._shape or self.described())[2] == "fields" else {}
 
     @property
     def items(self) -> list[Any]:
@@ -97,7 +93,7 @@ class Tagged:
 
     def content(self) -> Any:
         """The fields, items or args, whichever the kind has."""
-        kind, payload = self.kind, self.payload
+        kind, payload = (self._shape or self.described())[2], self._payload  # each message of a long list is asked for its id
         if isinstance(self.code, int):
             argument = payload[2]
             return argument if kind != "args" or self.code == 1 else [argument]

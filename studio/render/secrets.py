@@ -8,6 +8,7 @@ front end reveals one value at a time.
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from functools import lru_cache
 from typing import Any
 
@@ -133,12 +134,13 @@ def has_secret(text: str) -> bool:
 
 
 def _has_secret(text: str) -> bool:
-    for triggers, shape in _SHAPES:
-        for trigger in triggers:
-            if trigger in text:
-                if shape.search(text):
-                    return True
-                break
+    return any(shape.search(text) for triggers, shape in _SHAPES if _holds(text, triggers))
+
+
+def _holds(text: str, triggers: Sequence[str]) -> bool:
+    for trigger in triggers:  # noqa: SIM110 - a generator for each of thousands of texts takes three times as long
+        if trigger in text:
+            return True
     return False
 
 
@@ -149,10 +151,8 @@ _long_has_secret = lru_cache(maxsize=4)(_has_secret)
 def mask_text(text: str) -> str:
     """A text with every secret-shaped part replaced, for logs and error texts where the rest should stay readable."""
     for triggers, shape in _SHAPES:
-        for trigger in triggers:
-            if trigger in text:
-                text = shape.sub("[masked]", text)
-                break
+        if _holds(text, triggers):
+            text = shape.sub("[masked]", text)
     return text
 
 

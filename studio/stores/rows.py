@@ -70,9 +70,6 @@ def in_thread(thread_id: str, after: int, utf16: str) -> tuple[str, list[object]
 
 def at(table: Table, address: Address, utf16: str, last: str = "=") -> tuple[str, list[object]]:
     """WHERE for the rows under one address: a look-up in the primary key. `last` compares the checkpoint id."""
-    thread, ns, identity = address.thread_id, address.checkpoint_ns, address.checkpoint_id
-    if thread.isascii() and ns.isascii() and identity.isascii():  # nearly always, and asked thousands of times
-        return f"WHERE thread_id = ? AND {table.ns} = ? AND {table.id} {last} ?", [thread, ns, identity]
     parts, values = [], []
     keys = (
         (address.thread_id, "thread_id", "="),

@@ -7,14 +7,19 @@ from pathlib import Path
 from typing import Annotated, Any, TypedDict
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from langchain_core.messages import AIMessage, AnyMessage, HumanMessage, RemoveMessage
 from langgraph.channels.delta import DeltaChannel
+from langgraph.checkpoint.serde.jsonplus import JsonPlusSerializer
 from langgraph.graph import StateGraph
 from langgraph.graph.message import add_messages
 from langgraph.types import Overwrite
 
+from studio.explain.reducers import merge_indexed, merge_messages
 from studio.model import Address
 from studio.session import Session
+from studio.value import decode
 from tests.explain.graphs import assert_like_langgraph, explained, graph_of, head
 from tests.factories import config, saver_at
 
@@ -186,3 +191,25 @@ def test_the_three_ways_a_value_came_are_told_at_the_channel(path: Path, capsys:
     with client_of(path) as client:
         page = client.get(f"/f/{path.name}?thread=t&tab=state").text
     assert ">not rebuildable</span>" in page and "which is not in this file" in page
+
+
+def stored(message: AnyMessage) -> Any:
+    return decode(*JsonPlusSerializer().dumps_typed(message))
+
+
+@given(
+    st.lists(st.tuples(st.integers(0, 30), st.lists(st.tuples(st.sampled_from("abcd"), st.booleans()), max_size=3)), max_size=12)
+)
+def test_branches_that_share_what_is_known_of_places_keep_their_own_messages(
+    steps: list[tuple[int, list[tuple[str, bool]]]],
+) -> None:
+    """Each step goes on from one of the lists so far; the same ids come to stand elsewhere in each branch."""
+    grown: list[tuple[Any, dict[str, int] | None]] = [([], None)]
+    for number, (at, ops) in enumerate(steps):
+        before, place = grown[at % len(grown)]
+        write = [stored(RemoveMessage(ident) if gone else AIMessage(f"{number}", id=ident)) for ident, gone in ops]
+        kept = list(before)
+        together, place = merge_indexed(before, [write], place)
+        assert before == kept
+        assert together == merge_messages(before, [write])
+        grown.append((together, place))
