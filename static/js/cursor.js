@@ -22,6 +22,7 @@ export function go(href, { push = true } = {}) {
     return;
   }
   settle(url);
+  if (partOf(url) === "step") chosen = null; // its answer says which row it is: none that was chosen before
   remember(url);
   htmx.ajax("GET", url.pathname + url.search, { source: stage, target: "#stage", swap: "innerHTML", [push ? "push" : "replace"]: "true" });
 }

@@ -320,6 +320,15 @@ def test_a_long_thread_is_loaded_where_one_looks(browser: Any, tmp_path: Path) -
         set_back = "range => { range.value = 2000; range.dispatchEvent(new Event('input', { bubbles: true })); range.value = 5 }"
         page.locator("[data-scrub]").evaluate(set_back)  # as a page does that arrives right after the hand let go
         page.wait_for_selector(f"{SELECTED}:has-text('#1999 ·')")
+        page.keyboard.press("Home")
+        page.wait_for_selector(f"{SELECTED}:has-text('#0 ·')")
+        page.wait_for_selector("[data-scrub][value='1']")
+        page.route(lambda address: "at=" in address and "/step" not in address, lambda route: None)  # its page never arrives
+        page.keyboard.press("ArrowDown")
+        page.wait_for_selector(f"{SELECTED}:has-text('#1 ·')")
+        page.locator("[data-scrub]").fill("1000")
+        page.wait_for_selector(f"{SELECTED}:has-text('#999 ·')")
+        page.unroute_all()
 
 
 def test_the_plan_of_an_edited_fork_keeps_no_finished_task(browser: Any, support: Path, tmp_path: Path) -> None:
