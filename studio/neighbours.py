@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any, TypeVar
+
+from msgspec import Struct, field
 
 from studio.errors import RefError
 from studio.model import Problem, Value
@@ -31,8 +32,7 @@ MOST_NAMED = 6
 _ITEMS = {"store": ("item", "items"), "cache": ("entry", "entries")}
 
 
-@dataclass(frozen=True, slots=True)
-class Item:
+class Item(Struct, frozen=True):
     """An entry of a store or cache, or a row of another table (no namespace, no key, its columns in `facts`)."""
 
     namespace: str
@@ -48,8 +48,7 @@ class Item:
     """Columns of which only the beginning is here, with the bytes of the whole."""
 
 
-@dataclass(frozen=True, slots=True)
-class Items:
+class Items(Struct, frozen=True):
     table: Neighbour
     items: tuple[Item, ...]
     more: bool
@@ -59,8 +58,7 @@ class Items:
     """Columns that are left out."""
 
 
-@dataclass(frozen=True, slots=True)
-class Namespaces:
+class Namespaces(Struct, frozen=True):
     found: tuple[tuple[str, int, bool], ...]
     """(namespace, its entries up to a bound, whether there are more)."""
     more: bool

@@ -15,7 +15,7 @@ from msgspec.structs import replace
 from studio.errors import OpenError
 from studio.model import Address, Checkpoint, Problem, RawCheckpoint, WriteRow
 from studio.stores.base import Capability, Store, ThreadKeys
-from studio.stores.outline import Outline, joined, of_headers, outline
+from studio.stores.outline import Outline, Summary, joined, of_headers, outline
 from studio.stores.sealed import Unsealer
 
 T = TypeVar("T")
@@ -112,6 +112,11 @@ class Overlay:
         """The namespaces that the base's writes name: those of the scratch file may belong to copies."""
         direct: Callable[[str], tuple[str, ...]] | None = getattr(self.base, "written_namespaces", None)
         return direct(thread_id) if direct is not None else ()
+
+    def summaries(self, batch: Sequence[ThreadKeys]) -> dict[str, Summary]:
+        """Of the threads that are in the base alone."""
+        direct: Callable[[Sequence[ThreadKeys]], dict[str, Summary]] | None = getattr(self.base, "summaries", None)
+        return direct([keys for keys in batch if not isinstance(keys, OverlaidKeys)]) if direct is not None else {}
 
     def outline(self, thread_id: str) -> Outline:
         found = outline(self.base, thread_id)

@@ -7,25 +7,28 @@ from functools import partial
 from itertools import islice
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from studio.errors import RefError
-from studio.model import Address, State, Status, Thread, Value
+from studio.model import Address, Status, Thread, Value
 from studio.overlay import OverlaidKeys
 from studio.render.secrets import is_secret_name
 from studio.stores.base import Store, ThreadKeys
-from studio.stores.outline import outline
+from studio.stores.outline import Summary, outline, summed
 from studio.value import Tagged
 
 if TYPE_CHECKING:
     from studio.explain import Explainer
+    from studio.explain.glance import Glance
 
 T = TypeVar("T")
 
-BATCH = 40
+BATCH = 256
 """Threads that are read on one snapshot: some milliseconds."""
+BATCH_BYTES = 8_000_000
+"""Threads whose heads are in memory at once hold no more than this together, or are one."""
 TEXT_LIMIT = 500
 """Characters of a first or last text; the rest is a click away."""
 
 HUMAN = frozenset(("human", "user", "HumanMessage", "HumanMessageChunk"))
+_HUMAN_CLASS = b"HumanMessage"
 _OF_LANGGRAPH = frozenset(
     (
         "source",
@@ -55,61 +58,65 @@ def threads(store: Store, explainer: Explainer) -> Iterator[Thread]:
 
 
 def _describe_all(store: Store, explainer: Explainer, batch: list[ThreadKeys]) -> list[Thread]:
-    heads = [Address(one.thread_id, "", one.latest) for one in batch if one.latest and "" in one.namespaces]
-    explainer.prefetch(heads, causes=False)
-    return [describe(store, explainer, one) for one in batch]
+    at_once: Callable[[Sequence[ThreadKeys]], Mapping[str, Summary]] | None = getattr(store, "summaries", None)
+    known = at_once(batch) if at_once is not None else {}
+    whole = [known.get(one.thread_id) or summed(outline(store, one.thread_id)) for one in batch]
+    heads = [_head(keys, summary) for keys, summary in zip(batch, whole, strict=True)]
+    found: list[Thread] = []
+    for part in _parts([summary.size_bytes for summary in whole]):
+        glances = explainer.glances([head for head in heads[part] if head is not None])
+        found += [
+            _line(store, keys, summary, head, glances.get(head) if head is not None else None)
+            for keys, summary, head in zip(batch[part], whole[part], heads[part], strict=True)
+        ]
+    return found
 
 
-def describe(store: Store, explainer: Explainer, keys: ThreadKeys) -> Thread:
-    """One line of the list. Roots, heads and head are of the root namespace; times, sizes and counts are of all."""
-    whole = outline(store, keys.thread_id)
-    links = [(identity, parent) for ns, identity, parent in whole.links if not ns]
-    roots, heads = ends(links)
-    head = _head(keys, [identity for identity, _ in links])
-    state = _state(explainer, Address(keys.thread_id, "", head)) if head is not None else None
-    first_text, last_text = texts(state.values) if state is not None else (None, None)
+def _parts(sizes: Sequence[int]) -> Iterator[slice]:
+    """Neighbours that are not too large together."""
+    start = total = 0
+    for place, size in enumerate(sizes):
+        if total and total + size > BATCH_BYTES:
+            yield slice(start, place)
+            start, total = place, 0
+        total += size
+    yield slice(start, len(sizes))
+
+
+def _head(keys: ThreadKeys, whole: Summary) -> Address | None:
+    """The latest checkpoint of the root namespace that can be read; one that only an index tells of, where there is no other."""
+    head = (whole.latest or keys.latest) if "" in keys.namespaces else None
+    return Address(keys.thread_id, "", head) if head is not None else None
+
+
+def _line(store: Store, keys: ThreadKeys, whole: Summary, head: Address | None, at: Glance | None) -> Thread:
+    """Roots, heads and head are of the root namespace; times, sizes and counts are of all."""
+    first_text, last_text = texts(at.values) if at is not None else (None, None)
     return Thread(
         thread_id=keys.thread_id,
         location=store.location,
         namespaces=keys.namespaces,
         checkpoints=keys.checkpoints,
-        roots=roots,
-        heads=heads,
-        head=head,
-        status=_status(store, state),
+        roots=whole.roots,
+        heads=whole.heads,
+        head=head.checkpoint_id if head is not None else None,
+        status=_status(store, at),
         first_at=whole.first_at,
-        last_at=whole.last_at,
+        last_at=whole.last_at if whole.last_at is not None or at is None else at.header.created_at,
         size_bytes=whole.size_bytes,
         first_text=first_text,
         last_text=last_text,
-        metadata=own_metadata(state.metadata) if state is not None else {},
+        metadata=own_metadata(at.metadata) if at is not None else {},
         scratch_checkpoints=keys.scratch_checkpoints if isinstance(keys, OverlaidKeys) else 0,
     )
 
 
-def _head(keys: ThreadKeys, readable: Sequence[str]) -> str | None:
-    """The latest checkpoint of the root namespace that can be read; one that only an index tells of, where there is no other."""
-    if "" not in keys.namespaces:
-        return None
-    return keys.latest if keys.latest in readable else max(readable, default=keys.latest)
-
-
-def _status(store: Store, state: State | None) -> Status:
+def _status(store: Store, at: Glance | None) -> Status:
     """Where a thread stands; not known where a later checkpoint than its head is lost."""
-    if state is None or state.status is None:
+    if at is None or at.status is None:
         return "unknown"
     lost: Callable[[Address], bool] | None = getattr(store, "later_lost", None)
-    return "unknown" if lost is not None and lost(state.checkpoint.address) else state.status
-
-
-def ends(links: Iterable[tuple[str, str | None]]) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """(roots, heads) of one namespace's (id, parent): without a parent that is there, without a child. A loop has neither."""
-    parents = dict(links)
-    with_child = set(parents.values())
-    return (
-        tuple(sorted(identity for identity, parent in parents.items() if not parent or parent not in parents)),
-        tuple(sorted(identity for identity in parents if identity not in with_child)),
-    )
+    return "unknown" if lost is not None and lost(at.header.address) else at.status
 
 
 def own_metadata(metadata: Mapping[str, Any]) -> dict[str, Any]:
@@ -123,20 +130,34 @@ def own_metadata(metadata: Mapping[str, Any]) -> dict[str, Any]:
 
 def texts(values: Mapping[str, Value]) -> tuple[str | None, str | None]:
     """The first and the last text of a person in the channel that holds the conversation."""
-    for channel in sorted(values, key=lambda name: name != "messages"):
+    for channel in sorted(values, key=_after_messages):
         items = values[channel]
-        if is_secret_name(channel) or not isinstance(items, list) or not any(_role(item) for item in items[:3]):
+        if not isinstance(items, list) or is_secret_name(channel) or not any(map(_role, items[:3])):
             continue
-        first = next((text for item in items if _role(item) in HUMAN and (text := _text(item))), None)
+        first = _first_text(items)
         if first is not None:
-            return first, next((text for item in reversed(items) if _role(item) in HUMAN and (text := _text(item))), None)
+            return first, _first_text(reversed(items))
     return None, None
+
+
+def _after_messages(channel: str) -> bool:
+    return channel != "messages"
+
+
+def _first_text(items: Iterable[Value]) -> str | None:
+    for item in items:
+        if isinstance(item, Tagged) and item.raw is not None and _HUMAN_CLASS not in item.raw:
+            continue  # its class is another one, without reading the message
+        if _role(item) in HUMAN and (text := _text(item)):
+            return text
+    return None
 
 
 def _role(item: Value) -> str | None:
     """A message's class or role; None for anything else."""
     if isinstance(item, Tagged):
-        return item.name if item.name.endswith(("Message", "MessageChunk")) else None
+        name = item.described()[1]
+        return name if name.endswith(("Message", "MessageChunk")) else None
     if isinstance(item, dict) and "content" in item:
         role = item.get("role") or item.get("type")
         return role if isinstance(role, str) else None
@@ -151,13 +172,6 @@ def _text(item: Value) -> str | None:
     if not isinstance(content, str) or not content.strip():
         return None
     return content if len(content) <= TEXT_LIMIT else content[: TEXT_LIMIT - 1] + "…"
-
-
-def _state(explainer: Explainer, address: Address) -> State | None:
-    try:
-        return explainer.state(address, causes=False)
-    except RefError:  # deleted since the keys were read
-        return None
 
 
 def _together(store: Store, work: Callable[[], T]) -> T:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sqlite3
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated, Any, TypedDict
 
@@ -12,10 +13,12 @@ from langgraph.graph import END, START, StateGraph
 from langgraph.graph.message import add_messages
 
 from studio.explain import Explainer
-from studio.model import Address, State, Thread
+from studio.explain.glance import Glance
+from studio.model import Address, Thread
 from studio.overlay import Overlay
-from studio.overview import TEXT_LIMIT, ends, own_metadata, texts, threads
+from studio.overview import TEXT_LIMIT, own_metadata, texts, threads
 from studio.stores import open_store
+from studio.stores.outline import Outline, summed
 from tests.factories import config, saver_at, shop_builder
 from tests.test_overlay import insert, scratch  # noqa: F401 - a fixture
 
@@ -83,13 +86,13 @@ def test_the_list_streams(shop: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     store = Overlay(open_store(str(shop)))
     explainer = Explainer(store)
     asked: list[str] = []
-    state = explainer.state
+    glances = explainer.glances
 
-    def noting(address: Address, *, causes: bool = True) -> State:
-        asked.append(address.thread_id)
-        return state(address, causes=causes)
+    def noting(addresses: Sequence[Address]) -> dict[Address, Glance]:
+        asked.extend(address.thread_id for address in addresses)
+        return glances(addresses)
 
-    monkeypatch.setattr(explainer, "state", noting)
+    monkeypatch.setattr(explainer, "glances", noting)
     stream = threads(store, explainer)
     assert next(stream).thread_id == "done"
     assert asked == ["done"]
@@ -130,9 +133,13 @@ def test_a_state_that_cannot_be_read_has_an_unknown_status_and_keeps_its_line(sh
 
 
 def test_roots_and_heads_follow_the_links_alone() -> None:
-    assert ends([("b", "a"), ("a", None), ("c", "a"), ("d", "gone")]) == (("a", "d"), ("b", "c", "d"))
-    assert ends([("a", "a"), ("b", "c"), ("c", "b"), ("tail", "c")]) == ((), ("tail",))
-    assert ends([]) == ((), ())
+    def ends(*links: tuple[str, str | None]) -> tuple[tuple[str, ...], tuple[str, ...]]:
+        found = summed(Outline(tuple(("", *link) for link in links), 0, None, None))
+        return found.roots, found.heads
+
+    assert ends(("b", "a"), ("a", None), ("c", "a"), ("d", "gone")) == (("a", "d"), ("b", "c", "d"))
+    assert ends(("a", "a"), ("b", "c"), ("c", "b"), ("tail", "c")) == ((), ("tail",))
+    assert ends() == ((), ())
 
 
 def test_texts_of_other_kinds_of_messages() -> None:

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import re
 import sys
 from collections.abc import Callable
+from functools import lru_cache
 from json.decoder import scanstring  # type: ignore[attr-defined]
 from math import isinf
 from typing import Any, NamedTuple
@@ -40,11 +42,34 @@ def loads(text: str, pairs: Pairs, *, constants: bool = True, strict: bool = Tru
     constant = parse_constant if constants else _no_constant(text)
     real = float if constants else _finite(text)
     try:
+        if constants:
+            with contextlib.suppress(_TooLong):
+                return _decode(text, pairs, strict)
         return json.loads(
             text, object_pairs_hook=pairs, parse_int=text_int, parse_float=real, parse_constant=constant, strict=strict
         )
     except RecursionError:
         return _loads_slow(text, pairs, constant, real, strict)
+
+
+class _TooLong(Exception):
+    """An integer has more digits than `int` takes."""
+
+
+def _decode(text: str, pairs: Pairs, strict: bool) -> Any:
+    try:
+        return _decoder(pairs, strict).decode(text)
+    except json.JSONDecodeError:
+        raise
+    except ValueError as error:
+        raise _TooLong from error
+
+
+@lru_cache(maxsize=16)
+def _decoder(pairs: Pairs, strict: bool) -> json.JSONDecoder:
+    """Making one takes longer than reading a short document with it, and a function for each integer longer than the rest."""
+    hook = None if pairs is dict else pairs
+    return json.JSONDecoder(object_pairs_hook=hook, parse_constant=parse_constant, strict=strict)
 
 
 def parse_constant(word: str) -> float:

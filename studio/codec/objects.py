@@ -219,8 +219,10 @@ def pack(value: Any) -> bytes:
 
 
 def _plain_or_ext(value: Any) -> Any:
-    if isinstance(value, Tagged) and value.raw is not None and isinstance(value.code, int) and 0 <= value.code <= 127:
-        return ormsgpack.Ext(value.code, value.raw)
+    if isinstance(value, Tagged):
+        code, raw = value.code, value.raw
+        if raw is not None and isinstance(code, int) and 0 <= code <= 127:
+            return ormsgpack.Ext(code, raw)
     if isinstance(value, Stored):
         return float(value) if isinstance(value, float) else bytes(value)  # type: ignore[call-overload]
     raise TypeError

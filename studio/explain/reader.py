@@ -54,8 +54,13 @@ class Reader:
             with self._lock:
                 for address in missing:
                     rows = found[address] = read.get(address, ())
-                    self._rows.put(address, rows, 200 + sum(len(row.value or b"") for row in rows))
+                    self._rows.put(address, rows, _cost(rows))
         return found
+
+    def keep_rows(self, address: Address, rows: tuple[WriteRow, ...]) -> None:
+        """Keep the rows under a checkpoint that somebody has fetched."""
+        with self._lock:
+            self._rows.put(address, rows, _cost(rows))
 
     def rows_at(self, address: Address | None) -> tuple[WriteRow, ...]:
         return self.rows([address])[address] if address is not None else ()
@@ -67,3 +72,7 @@ class Reader:
         blobs = [self.take(raw) for raw in self.store.raw(missing).values()] if missing else []
         above = [blob.parent for blob in blobs if blob.parent is not None] if causes else []
         self.rows([*(blob.address for blob in blobs), *above])
+
+
+def _cost(rows: Sequence[WriteRow]) -> int:
+    return 200 + sum(len(row.value or b"") for row in rows)

@@ -41,7 +41,10 @@ TASK_WORDS: dict[TaskStatus, str] = {
     "unknown": "not known",
 }
 
-_AS_LANGGRAPH_WRITES = re.compile(r"\d{4}-\d\d-\d\dT(\d\d:\d\d:\d\d\.\d{3})\d{3}\+00:00", re.ASCII)
+_AS_LANGGRAPH_WRITES = re.compile(
+    r"(\d{4}-(?:0[1-9]|1[0-2])-(?:0[1-9]|1\d|2[0-8]))T((?:[01]\d|2[0-3]):[0-5]\d:[0-5]\d\.\d{3})\d{3}\+00:00", re.ASCII
+)
+"""A time in UTC that is surely one; the last days of a month are left to the calendar."""
 
 
 def empty_state(state: State, empty: str) -> str:
@@ -74,8 +77,8 @@ def status_word(status: str | None) -> str:
 
 def when(iso: str | None, *, date: bool = True) -> str:
     """`2026-03-14 14:02:09` in UTC, or `14:02:09.412` without the date."""
-    if iso and not date and (usual := _AS_LANGGRAPH_WRITES.fullmatch(iso)):
-        return usual[1]
+    if iso and (usual := _AS_LANGGRAPH_WRITES.fullmatch(iso)):
+        return f"{usual[1]} {usual[2][:8]}" if date else usual[2]
     found = parse(iso)
     if found is None:
         return "time not known"

@@ -46,7 +46,9 @@ def text(stored: str, name: str | None = None, *, show_secrets: bool = False) ->
     """A stored text that is shown as itself: its secret parts are replaced, all of it under a secret name."""
     if show_secrets:
         return stored
-    return MASKED if secrets.reason(name, stored) == secrets.BY_NAME else secrets.mask_text(stored)
+    if name is not None and secrets.reason(name, stored) == secrets.BY_NAME:
+        return MASKED
+    return secrets.mask_text(stored)
 
 
 def copied(path: str, value: Value, *, show_secrets: bool = False) -> str:

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from itertools import islice
 from typing import Any
+
+from msgspec import Struct
 
 from studio.model import Value
 from studio.render import secrets
@@ -31,15 +32,13 @@ _NAMES_OF_ROLES = {
 _ROLES = {name: role for role, names in _NAMES_OF_ROLES.items() for name in names.split()}
 
 
-@dataclass(frozen=True, slots=True)
-class ToolCall:
+class ToolCall(Struct, frozen=True):
     id: str | None
     name: str
     args: Value
 
 
-@dataclass(frozen=True, slots=True)
-class MessageView:
+class MessageView(Struct, frozen=True):
     """A chat message: `role` is user, assistant, system, tool, remove or chat; `text` is raw, not yet gated."""
 
     role: str

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
+from functools import cache, lru_cache
 from typing import Any, TypeVar
 
 from studio.model import Address
@@ -15,6 +16,9 @@ T = TypeVar("T")
 
 PAGE_BYTES = 8 << 20
 """Values that a page of a scan holds; one look of some milliseconds reads them."""
+
+_TOGETHER, _AT_ONCE = 8, 128
+"""Addresses from which on they are looked up together, and at most in one statement."""
 
 
 class Look:
@@ -45,12 +49,59 @@ class Look:
             yield row[:-1]
 
     def _at(self, table: Table, columns: str, address: Address) -> Iterator[rows.Row]:
-        where, values = rows.at(table, address, self._layout.utf16)
         key = (address.thread_id, address.checkpoint_ns, address.checkpoint_id)
-        for row in self._connection.execute(f"SELECT {columns}, {table.keys} FROM {table.name} {where}", values):
+        values: Sequence[object] = key
+        if is_plain(address):
+            query = _select_at(columns, table.name, table.ns, table.id)
+        else:
+            where, values = rows.at(table, address, self._layout.utf16)
+            query = f"SELECT {columns}, {table.keys} FROM {table.name} {where}"
+        for row in self._connection.execute(query, values):
             if row[-3:] != key and tuple(map(rows.text_of, row[-3:])) != key:
                 raise self._damage.misled(table)
             yield row[:-3]
+
+    def _at_each(self, table: Table, columns: str, addresses: Sequence[Address]) -> dict[Address, list[rows.Row]] | None:
+        """The rows under each address by few statements; None where they are to be asked for one by one: few of them, ids that
+        are not bound as they are, a damaged table."""
+        if len(addresses) < _TOGETHER or not all(map(is_plain, addresses)):
+            return None
+        return self._damage.either(table, lambda: self._looked_up(table, columns, addresses), lambda: None)
+
+    def _looked_up(self, table: Table, columns: str, addresses: Sequence[Address]) -> dict[Address, list[rows.Row]]:
+        found: dict[Address, list[rows.Row]] = {address: [] for address in addresses}
+        for start in range(0, len(addresses), _AT_ONCE):
+            keys = [(one.thread_id, one.checkpoint_ns, one.checkpoint_id) for one in addresses[start : start + _AT_ONCE]]
+            query = _select_at_each(columns, table.name, table.ns, table.id, len(keys))
+            for row in self._connection.execute(query, [part for key in keys for part in key]):
+                number = row[-1]
+                if row[-4:-1] != keys[number]:
+                    raise self._damage.misled(table)
+                found[addresses[start + number]].append(row[:-4])
+        return found
+
+
+def is_plain(address: Address) -> bool:
+    """Whether an address is bound as it is, and comes back as the same text."""
+    return f"{address.thread_id}{address.checkpoint_ns}{address.checkpoint_id}".isascii()
+
+
+@cache
+def _select_at(columns: str, table: str, ns: str, identity: str) -> str:
+    """The look-up of one plain address; asked for each thread of a list, so its text is put together once."""
+    keys = f"thread_id, {ns}, {identity}"
+    return f"SELECT {columns}, {keys} FROM {table} WHERE thread_id = ? AND {ns} = ? AND {identity} = ?"
+
+
+@lru_cache(maxsize=16)
+def _select_at_each(columns: str, table: str, ns: str, identity: str, number: int) -> str:
+    """The look-up of some plain addresses: SQLite goes from each of the keys into the index. The last column counts the keys."""
+    keys = f"thread_id, {ns}, {identity}"
+    wanted = ", ".join(f"(?, ?, ?, {at})" for at in range(number))
+    return (
+        f"WITH wanted(k1, k2, k3, k) AS (VALUES {wanted}) SELECT {columns}, {keys}, k FROM wanted CROSS JOIN {table} "
+        f"WHERE thread_id = k1 AND {ns} = k2 AND {identity} = k3"
+    )
 
 
 def cursor(entry: tuple[int, Any]) -> int:

@@ -21,6 +21,34 @@ class Outline(Struct, frozen=True):
     """How many of the checkpoints are stored under a cipher."""
 
 
+class Summary(Struct, frozen=True):
+    """What a list says of a thread. Roots (without a parent that is there), heads (without a child) and `latest`, the largest id,
+    are of the root namespace; a loop has neither root nor head. Without `last_at`, the time of `latest` is the last one."""
+
+    roots: tuple[str, ...]
+    heads: tuple[str, ...]
+    latest: str | None
+    size_bytes: int
+    first_at: str | None
+    last_at: str | None
+    encrypted: int = 0
+
+
+def summed(whole: Outline) -> Summary:
+    """An outline in short."""
+    parents = {identity: parent for ns, identity, parent in whole.links if not ns}
+    with_child = set(parents.values())
+    return Summary(
+        tuple(sorted(identity for identity, parent in parents.items() if not parent or parent not in parents)),
+        tuple(sorted(identity for identity in parents if identity not in with_child)),
+        max(parents, default=None),
+        whole.size_bytes,
+        whole.first_at,
+        whole.last_at,
+        whole.encrypted,
+    )
+
+
 def outline(store: Store, thread_id: str) -> Outline:
     """The shortest way that a store offers, else its headers."""
     direct: Callable[[str], Outline | None] | None = getattr(store, "outline", None)

@@ -10,7 +10,8 @@ from studio.stores.base import ThreadKeys
 from studio.stores.headers import HEAD_BYTES, created_at, is_uuid6
 from studio.stores.layout import Table
 from studio.stores.look import PAGE_BYTES, cursor
-from studio.stores.outline import Outline
+from studio.stores.outline import Outline, Summary
+from studio.stores.summaries import summaries
 from studio.stores.write_queries import WriteQueries
 
 _MOST_JUMPS = 64
@@ -83,6 +84,10 @@ class Queries(WriteQueries):
             after, more = rows.compared(table.ns, last, self._layout.utf16, ">")
             last, thread = self._connection.execute(f"{query} AND {after}", [*values, *more]).fetchone()
         return found
+
+    def summaries(self, batch: Sequence[ThreadKeys]) -> dict[str, Summary]:
+        """Those of a batch of threads that one query tells of; none of a damaged table."""
+        return self._damage.either(self._table, lambda: summaries(self._connection, self._layout, batch), dict)
 
     def outline(self, thread_id: str) -> Outline | None:
         """None where ids do not tell which checkpoints are the first and the last, and where the table is damaged."""
@@ -181,6 +186,13 @@ class Queries(WriteQueries):
             return next((row for rowid in reversed(rowids) if (row := self._raw_row(rowid)) is not None), None)
 
         return self._damage.either(self._table, by_query, row_by_row)
+
+    def raws(self, addresses: Sequence[Address]) -> dict[Address, RawCheckpoint]:
+        """Those that are there."""
+        together = self._at_each(self._table, rows.raw_columns(self._layout), addresses)
+        if together is not None:
+            return {address: rows.raw(under[-1]) for address, under in together.items() if under}
+        return {address: row for address in addresses if (row := self.raw(address)) is not None}
 
     def raw_page(self, rowids: Sequence[int]) -> tuple[list[RawCheckpoint], int]:
         """Rows until `PAGE_BYTES` are reached, and how many rowids were used up."""

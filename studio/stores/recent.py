@@ -12,6 +12,8 @@ from studio.model import Address
 V = TypeVar("V")
 
 LIMIT_BYTES = 16 << 20
+LIMIT_ASKED = 100
+"""Whoever asks for more at once goes through a list: that must not push out what an open view comes back for."""
 LIMIT_ITEM = 4 << 20
 """Larger rows are not kept."""
 
@@ -36,6 +38,8 @@ class Recent:
     ) -> dict[Address, V]:
         """The rows that are there; `fetch` gets those that are not held. `token` is the state of the file before fetching."""
         wanted = list(dict.fromkeys(addresses))
+        if len(wanted) > LIMIT_ASKED:
+            return fetch(wanted)
         found: dict[Address, V] = {}
         with self._lock:
             if token != self._token:

@@ -20,7 +20,7 @@ from studio.stores.base import Capability, ThreadKeys
 from studio.stores.bounded import counted
 from studio.stores.damage import Damage, Saved
 from studio.stores.layout import Layout, find_layout
-from studio.stores.outline import Outline
+from studio.stores.outline import Outline, Summary
 from studio.stores.queries import Queries
 from studio.stores.recent import Recent
 from studio.stores.sqlite_file import SqliteFile
@@ -124,6 +124,14 @@ class SqliteStore:
         """The namespaces that a thread's writes name, sorted."""
         return self._look(lambda queries: queries.written_namespaces(thread_id))
 
+    def summaries(self, batch: Sequence[ThreadKeys]) -> dict[str, Summary]:
+        """What a list says of threads that follow each other in it; those for which it takes a look of its own are left out."""
+        found = self._look(lambda queries: queries.summaries(batch))
+        for keys in batch:
+            if (summary := found.get(keys.thread_id)) is not None and summary.encrypted:
+                self._note_mixture(keys.thread_id, summary.encrypted, keys.checkpoints)
+        return found
+
     def outline(self, thread_id: str) -> Outline | None:
         """A thread without its metadata and blobs; None where ids do not tell which checkpoints are the first and the last."""
         found = self._look(lambda queries: queries.outline(thread_id))
@@ -177,20 +185,16 @@ class SqliteStore:
         return {address: under for address, under in found.items() if under}
 
     def raw(self, addresses: Iterable[Address]) -> dict[Address, RawCheckpoint]:
-        def read(queries: Queries, wanted: Sequence[Address]) -> dict[Address, RawCheckpoint]:
-            return {address: row for address in wanted if (row := queries.raw(address)) is not None}
+        def read(wanted: Sequence[Address]) -> dict[Address, RawCheckpoint]:
+            return self._look(lambda queries: queries.raws(wanted))
 
-        return self._recent.get(
-            "raw", self.token(), addresses, lambda wanted: self._look(partial(read, wanted=wanted)), rows.raw_size
-        )
+        return self._recent.get("raw", self.token(), addresses, read, rows.raw_size)
 
     def writes(self, addresses: Iterable[Address]) -> dict[Address, tuple[WriteRow, ...]]:
-        def read(queries: Queries, wanted: Sequence[Address]) -> dict[Address, tuple[WriteRow, ...]]:
-            return {address: queries.writes(address) for address in wanted}
+        def read(wanted: Sequence[Address]) -> dict[Address, tuple[WriteRow, ...]]:
+            return self._look(lambda queries: queries.writes_under(wanted))
 
-        found = self._recent.get(
-            "writes", self.token(), addresses, lambda wanted: self._look(partial(read, wanted=wanted)), rows.writes_size
-        )
+        found = self._recent.get("writes", self.token(), addresses, read, rows.writes_size)
         return {address: under for address, under in found.items() if under}
 
     def writes_lost(self, address: Address) -> bool:

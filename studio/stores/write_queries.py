@@ -224,6 +224,18 @@ class WriteQueries(Look):
 
         return tuple(sorted(self._damage.keyed(table, address, by_query, row_by_row), key=rows.write_order))
 
+    def writes_under(self, addresses: Sequence[Address]) -> dict[Address, tuple[WriteRow, ...]]:
+        """The same for several addresses, () where there are none."""
+        table = self._layout.writes
+        together = self._at_each(table, rows.write_columns(table, "value"), addresses) if table is not None else None
+        if together is None:
+            return {address: self.writes(address) for address in addresses}
+        same: dict[Any, Any] = {}
+        return {
+            address: tuple(sorted((rows.write(row, same)[1] for row in under), key=rows.write_order)) if under else ()
+            for address, under in together.items()
+        }
+
     def writes_page(self, rowids: Sequence[int]) -> tuple[list[WriteRow], int]:
         """The same for rows of writes."""
         table = self._layout.writes

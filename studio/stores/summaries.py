@@ -1,0 +1,69 @@
+"""Many short threads in one query: how each hangs together, when it began and ended, how large it is.
+
+A list of threads needs of most of them only that they are one chain. SQLite tells that by two strings, the ids and the parents in
+the order of the index: a chain's ids are its parents and one more. Whatever is not proven so is left to `stores.outline`.
+"""
+
+from __future__ import annotations
+
+import re
+import sqlite3
+from collections.abc import Sequence
+
+from studio.stores import rows
+from studio.stores.base import ThreadKeys
+from studio.stores.headers import HEAD_BYTES, created_at
+from studio.stores.layout import Layout
+from studio.stores.outline import Summary
+
+LONGEST = 2_000
+"""Checkpoints of a thread whose ids are joined to one string; a longer one is worth a query of its own."""
+
+_UUIDS6 = re.compile(r"(?:[^,]{8}-[^,]{4}-6[^,]{3}-[^,]{4}-[^,]{12}(?:,|\Z))+")
+_LENGTH = 36
+
+
+def summaries(connection: sqlite3.Connection, layout: Layout, batch: Sequence[ThreadKeys]) -> dict[str, Summary]:
+    """Thread -> its summary, for those of `batch` (in the order of the list) that are one chain of ids which tell their time.
+
+    One range of the index; none where there is no index. Their last time is left to the head, which is the last checkpoint.
+    `sqlite3.DatabaseError` for a damaged table.
+    """
+    if layout.checkpoints.index is None:
+        return {}
+    wanted = {keys.thread_id: keys for keys in batch if keys.namespaces == ("",) and keys.checkpoints <= LONGEST}
+    plain = [thread for thread in wanted if thread.isascii()]
+    if len(plain) < 2:  # a query for one thread is the outline's
+        return {}
+    table = layout.checkpoints
+    size = f"{rows.SIZE} + ifnull(length({table.or_null('metadata')}), 0)"
+    query = (
+        f"SELECT thread_id, min({table.id}), substr(checkpoint, 1, {HEAD_BYTES}), count(*), sum({size}), "  # of the least id
+        f"sum(instr({table.or_null('type')}, '+') > 0), group_concat({table.id}), group_concat({layout.parent}) "
+        f"FROM {table.name} WHERE thread_id >= ? AND thread_id <= ? GROUP BY thread_id, {table.ns}"
+    )
+    found: dict[str, Summary] = {}
+    for row in connection.execute(query, (min(plain), max(plain))):
+        keys = wanted.pop(row[0], None)  # a thread that comes twice is not the one that was asked for
+        summary = _chain(keys, row) if keys is not None else None
+        if summary is not None:
+            found[row[0]] = summary
+        else:
+            found.pop(row[0], None)
+    return found
+
+
+def _chain(keys: ThreadKeys, row: rows.Row) -> Summary | None:
+    """The summary of one group, None where it is not proven to be a chain in the order of its ids.
+
+    Ids that are no text sort behind all others, and before the texts of numbers: the last and the first one tell of them.
+    """
+    _, first, head, number, size, sealed, ids, parents = row
+    if number != keys.checkpoints or type(first) is not str or type(ids) is not str or not _UUIDS6.fullmatch(ids):
+        return None
+    latest = ids[-_LENGTH:]
+    if len(ids) != number * (_LENGTH + 1) - 1 or latest != keys.latest or ids[:_LENGTH] != first:
+        return None
+    if ids[: -_LENGTH - 1] != parents if number > 1 else parents is not None:
+        return None
+    return Summary((first,), (latest,), latest, size or 0, created_at(rows.bytes_of(head), first), None, sealed or 0)
