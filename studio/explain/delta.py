@@ -61,15 +61,15 @@ def rebuild(
     rows_of: Callable[[Sequence[Address]], Mapping[Address, tuple[WriteRow, ...]]],
     forked: Callable[[Address], Sequence[str | None]],
     known: Callable[[Address, str], Result | None],
-    shared: Callable[[Value], Value],
+    shared: Callable[[str, Value], tuple[Value, dict[str, int] | None]],
 ) -> dict[str, Result]:
     """Rebuild `channels` of a checkpoint.
 
     `ancestor` gives a decoded checkpoint or None, `rows_of` the rows under some, `forked` the sources of a checkpoint's children
-    when it has more than one ([] else), `known` a result that is already there for an ancestor, `shared` a stored value with the
-    items in it that were decoded before.
+    when it has more than one ([] else), `known` a result that is already there for an ancestor, `shared` a stored value of a
+    channel with the items in it that were decoded before, and where each id stands in it if that is known.
     """
-    seeds: dict[str, Value] = {}
+    seeds: dict[str, tuple[Value, dict[str, int] | None]] = {}
     begun: dict[str, Result] = {}
     path: dict[str, list[Address]] = {name: [] for name in channels}
     child_source: dict[Address, str | None] = {}
@@ -92,7 +92,7 @@ def rebuild(
             value = above.values.get(name, MISSING)
             earlier = known(up, name) if value is MISSING else None
             if value is not MISSING:
-                seeds[name] = shared(unwrap(value))
+                seeds[name] = shared(name, unwrap(value))
                 open_channels.discard(name)
             elif earlier is not None:
                 begun[name] = earlier
@@ -114,7 +114,8 @@ def rebuild(
         if any(isinstance(write, Opaque) for step in writes for write in step):
             results[name] = Result(MISSING, "unavailable", why="one of its stored changes cannot be read")
             continue
-        results[name] = applied(seeds.get(name, MISSING), writes, sure, begun.get(name))
+        seed, place = seeds.get(name, (MISSING, None))
+        results[name] = applied(seed, place, writes, sure, begun.get(name))
     return results
 
 
@@ -178,16 +179,19 @@ def others_rows(rows: Sequence[WriteRow], source: str | None) -> bool:
     return any(edit != (source == "update") for edit in edits)
 
 
-def applied(seed: Value, steps: Sequence[Sequence[Value]], sure: bool, begun: Result | None) -> Result:
-    """Fold the writes onto the seed, or onto an ancestor's result, and say how sure that is."""
+def applied(
+    seed: Value, place: dict[str, int] | None, steps: Sequence[Sequence[Value]], sure: bool, begun: Result | None
+) -> Result:
+    """Fold the writes onto the seed (`place`: where each id stands in it), or onto an ancestor's result, and say how sure that
+    is."""
     if begun is not None:
         if begun.how == "unavailable":
             return begun
-        seed, sure = begun.value, sure and begun.how == "exact"
+        seed, place, sure = begun.value, begun.place, sure and begun.how == "exact"
     writes = [write for step in steps for write in step]
     if not writes:
-        return Result(seed, "exact" if sure else "ambiguous", begun.place if begun is not None else None)
-    readings = plausible(seed, writes, begun.place if begun is not None else None)
+        return Result(seed, "exact" if sure else "ambiguous", place)
+    readings = plausible(seed, writes, place)
     if not readings:
         return Result(MISSING, "unavailable", why="its stored changes do not fit each other")
     first = readings[0]

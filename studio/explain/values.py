@@ -10,7 +10,7 @@ from studio.explain.blob import Blob
 from studio.explain.cache import Bounded
 from studio.explain.channels import is_internal
 from studio.explain.reader import Reader
-from studio.explain.reducers import plausible, same_value
+from studio.explain.reducers import message_id, plausible, same_value
 from studio.explain.rows import TaskRows, null_writes, row_value
 from studio.explain.threads import Threads
 from studio.model import Address, Rebuilt, Value
@@ -29,14 +29,28 @@ class Shared:
 
     def __init__(self) -> None:
         self._items: dict[tuple[int | str, bytes], Tagged] = {}
+        self._last: dict[str, tuple[list[Value], dict[str, int]]] = {}
 
-    def of(self, value: Value) -> Value:
-        """A list with the items that were there before in the place of equal ones; anything else as it is."""
+    def of(self, channel: str, value: Value) -> tuple[Value, dict[str, int] | None]:
+        """(a list with the items that were there before in the place of equal ones, where each id stands in it if it goes on
+        from the last list of the channel); anything else as it is."""
         if not isinstance(value, list):
-            return value
+            return value, None
         if len(self._items) > _ITEMS:
             self._items.clear()
-        return [self._one(item) if isinstance(item, Tagged) and item.raw is not None else item for item in value]
+        items = [self._one(item) if isinstance(item, Tagged) and item.raw is not None else item for item in value]
+        last, place = self._last.get(channel, (items, None))
+        if place is None or items[: len(last)] != last:
+            return items, None
+        for at in range(len(last), len(items)):
+            if (ident := message_id(items[at])) is not None:
+                place[ident] = at
+        return items, place
+
+    def note(self, channel: str, result: delta.Result) -> None:
+        """Remember the last list of a channel, with where each id stands in it."""
+        if result.place is not None and isinstance(result.value, list):
+            self._last = {channel: (result.value, result.place)}
 
     def _one(self, item: Tagged) -> Tagged:
         return self._items.setdefault((item.code, item.raw or b""), item)
@@ -106,6 +120,7 @@ class Values:
         with self._lock:
             for name, result in results.items():
                 self._results.put((blob.address, name), result)
+                self._shared.note(name, result)
         return results
 
     def _known(self, address: Address, name: str) -> delta.Result | None:
