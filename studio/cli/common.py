@@ -101,7 +101,7 @@ def pair_argument(text: str, option: str) -> tuple[str, Any]:
     from studio.tagged import loads
 
     if "=" not in text:
-        raise UsageError(f"{option} {text!r} has no value", f"write {option} NAME=VALUE")
+        raise UsageError(f"{option}: an argument has no value", f"write {option} NAME=VALUE")
     at = text.find("=")
     why = ""
     while at >= 0:
@@ -110,9 +110,9 @@ def pair_argument(text: str, option: str) -> tuple[str, Any]:
         except PatchError as error:
             why = why or error.message.removeprefix("no valid JSON: ")
             at = text.find("=", at + 1)
-    name, _, value = text.partition("=")
-    hint = f"""texts need double quotes inside: {option} '{name}="{value[:40]}"'"""
-    raise UsageError(f"{option} {name}: {value!r:.60} is no JSON: {why}", hint)
+    name = text.partition("=")[0]
+    hint = f"""texts need double quotes inside: {option} '{name}="text"'"""
+    raise UsageError(f"{option} {name}: the value is no JSON: {why}", hint)
 
 
 def config_arguments(texts: list[str]) -> dict[str, Any]:
@@ -123,7 +123,7 @@ def config_arguments(texts: list[str]) -> dict[str, Any]:
     for text in texts:
         name, sign, value = text.partition("=")
         if not sign or not name:
-            raise UsageError(f"--config {text!r} has no value", "write --config key=value")
+            raise UsageError("--config: an argument has no value", "write --config key=value")
         try:
             found[name] = loads(value)
         except PatchError:

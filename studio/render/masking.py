@@ -12,8 +12,7 @@ from studio.model import Tagged_JSON, Value
 from studio.render import secrets
 from studio.tagged import dumps, split_path, to_tagged
 
-MASKED = "[masked]"
-"""Stands in a text for a part that is a secret."""
+MASKED = secrets.MASKED
 
 
 def name_in(path: str) -> str | None:

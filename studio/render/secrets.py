@@ -12,9 +12,12 @@ from collections.abc import Sequence
 from functools import lru_cache
 from typing import Any
 
+from studio.render import named
 from studio.value import MapValue, Tagged
 
 BY_NAME = "named like a secret"
+MASKED = "[masked]"
+"""Stands in a text for a part that is a secret."""
 
 _WORD = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|\d+")
 """The words of a name in any style: `api_key`, `apiKeyV2`, `X-API-Key`."""
@@ -47,12 +50,15 @@ _SHAPES = (
     (("sk-",), re.compile(r"\bsk-(?:[A-Za-z]+-)*[A-Za-z0-9_\-]{16,}")),
     (("AKIA", "ASIA"), re.compile(r"\b(?:AKIA|ASIA)[A-Z0-9]{16}\b")),
     (
-        ("gh", "glpat-"),
+        ("ghp_", "gho_", "ghu_", "ghs_", "ghr_", "github_pat_", "glpat-"),
         re.compile(r"\b(?:gh[pousr]_[A-Za-z0-9]{20,}|github_pat_[A-Za-z0-9_]{20,}|glpat-[A-Za-z0-9_\-]{16,})"),
     ),
     (("xox",), re.compile(r"\bxox[abeoprs]-[A-Za-z0-9\-]{10,}")),
     (("AIza",), re.compile(r"\bAIza[A-Za-z0-9_\-]{30,}")),
-    (("_",), re.compile(r"\b(?:hf|npm|lsv2_(?:pt|sk)|pypi|dop_v1|shpat|sbp|r8)_[A-Za-z0-9_]{20,}")),
+    (
+        ("hf_", "npm_", "lsv2_", "pypi_", "dop_v1_", "shpat_", "sbp_", "r8_"),
+        re.compile(r"\b(?:hf|npm|lsv2_(?:pt|sk)|pypi|dop_v1|shpat|sbp|r8)_[A-Za-z0-9_]{20,}"),
+    ),
     (("k_live_", "k_test_"), re.compile(r"\b[rs]k_(?:live|test)_[A-Za-z0-9]{16,}")),
     ((".eyJ",), re.compile(r"\beyJ[A-Za-z0-9_\-]{8,1000}\.eyJ[A-Za-z0-9_\-]{8,}\.[A-Za-z0-9_\-]*")),
     (
@@ -129,12 +135,14 @@ def _only_counts(value: Any) -> bool:
 
 
 def has_secret(text: str) -> bool:
-    """Whether a text holds something of the shape of a well-known key, wherever in it."""
+    """Whether a text holds something of the shape of a well-known key, or a value under a secret name, wherever in it."""
     return _long_has_secret(text) if len(text) > _LONG else _has_secret(text)
 
 
 def _has_secret(text: str) -> bool:
-    return any(shape.search(text) for triggers, shape in _SHAPES if _holds(text, triggers))
+    if any(shape.search(text) for triggers, shape in _SHAPES if _holds(text, triggers)):
+        return True
+    return next(named.spans(text, is_secret_name), None) is not None
 
 
 def _holds(text: str, triggers: Sequence[str]) -> bool:
@@ -149,11 +157,11 @@ _long_has_secret = lru_cache(maxsize=4)(_has_secret)
 
 
 def mask_text(text: str) -> str:
-    """A text with every secret-shaped part replaced, for logs and error texts where the rest should stay readable."""
+    """A text with its secrets replaced, for logs and error texts where the rest should stay readable."""
     for triggers, shape in _SHAPES:
         if _holds(text, triggers):
-            text = shape.sub("[masked]", text)
-    return text
+            text = shape.sub(MASKED, text)
+    return named.masked(text, is_secret_name, MASKED)
 
 
 def is_secret_name(key: str) -> bool:
