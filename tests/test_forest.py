@@ -14,6 +14,7 @@ import pytest
 from studio import forest
 from studio.errors import RefError
 from studio.forest import TREES_KEPT
+from studio.history.walk import leaves
 from studio.model import Address
 from studio.requests import ForkRequest, Patch
 from studio.session import Session
@@ -57,6 +58,19 @@ def test_a_thread_that_is_deleted_and_written_again_is_seen_in_an_open_session(s
         with closing(Session.open(str(other))) as fresh:
             assert after == numbers(fresh, "done")
         assert not set(after) & set(before)
+
+
+def test_the_ends_of_branches_are_those_of_a_thread_that_was_deleted_and_written_again(shop: Path, tmp_path: Path) -> None:
+    other = make_shop(tmp_path / "other.sqlite")
+    with closing(Session.open(str(shop))) as session:
+        session.refresh()
+        before = leaves(session.tree("done"))
+        with saver_at(shop) as saver:
+            saver.delete_thread("done")
+        take_rows(shop, other, "done", "done")
+        session.refresh()
+        tree = session.tree("done")
+        assert leaves(tree) == tree.leaves() != before
 
 
 def test_a_deleted_thread_is_gone(shop: Path) -> None:

@@ -78,6 +78,12 @@ class Growth:
         self._hold(numbers, keys)
         self._turned += 1
 
+    @property
+    def stage(self) -> tuple[int, int]:
+        """Another one since a row came, went, or may have come to hang elsewhere."""
+        with self.lock:
+            return self._turned, len(self._nodes)
+
     def numbers(self) -> Numbers:
         """The numbers of all rows, for a tree that is built in the place of this one."""
         with self.lock:

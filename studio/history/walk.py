@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 FAR = 4_000
 """Rows up to which a branch is walked as a whole; a longer thread is scrubbed by rows."""
 
-_LEAVES: WeakKeyDictionary[CheckpointTree, tuple[int, dict[str, tuple[Address, ...]]]] = WeakKeyDictionary()
+_LEAVES: WeakKeyDictionary[CheckpointTree, tuple[tuple[int, int], dict[str, tuple[Address, ...]]]] = WeakKeyDictionary()
 
 
 def upward(tree: CheckpointTree, address: Address) -> Iterator[Address]:
@@ -58,13 +58,15 @@ def last_of(tree: CheckpointTree, address: Address) -> Address:
 
 def leaves(tree: CheckpointTree, ns: str = "") -> tuple[Address, ...]:
     """Rows of a namespace without children; found once per state of the tree."""
-    size, found = _LEAVES.get(tree, (-1, {}))
-    if size != len(tree):
-        found = {}
-        _LEAVES[tree] = (len(tree), found)
-    if ns not in found:
-        found[ns] = tree.leaves(ns)
-    return found[ns]
+    with tree.lock:  # it may grow meanwhile: what is found belongs to the stage that is asked for here
+        stage = tree.stage
+        known, found = _LEAVES.get(tree, (None, {}))
+        if known != stage:
+            found = {}
+            _LEAVES[tree] = (stage, found)
+        if ns not in found:
+            found[ns] = tree.leaves(ns)
+        return found[ns]
 
 
 def neighbour_branch(tree: CheckpointTree, address: Address, step: int) -> Address | None:
