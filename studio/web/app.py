@@ -35,6 +35,7 @@ REFUSALS: dict[str, tuple[str, tuple[str, ...]]] = {
         ),
     ),
     "cross-site": ("This request did not come from the studio's own page", ("It was refused before anything was done.",)),
+    "websocket": ("No web sockets are served here", ("The pages of the studio use none; open the page itself.",)),
     "too-long": ("This address is too long", ("Open the thread from the start page instead.",)),
     "too-large": (
         "This is more than the studio accepts at once",

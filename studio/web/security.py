@@ -54,9 +54,11 @@ class Guard:
         self.hosts = LOCAL_NAMES | {name.lower() for name in allow_hosts}
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] == "websocket":
+            await send({"type": "websocket.close", "code": 1008})  # before it was accepted: a 403
+            return
         if scope["type"] != "http":
-            if scope["type"] == "lifespan":
-                await self.app(scope, receive, send)
+            await self.app(scope, receive, send)
             return
         headers = _headers_of(scope)
         slug, status = self._refuse(scope, headers)
@@ -77,6 +79,8 @@ class Guard:
         host = headers.get("host", "")
         if _host_name(host) not in self.hosts:
             return "host", 403
+        if headers.get("upgrade", "").lower() == "websocket":
+            return "websocket", 403
         if len(scope.get("query_string", b"")) > MAX_QUERY:
             return "too-long", 414
         if scope["method"] not in SAFE_METHODS and not _same_origin(headers, host):

@@ -38,7 +38,8 @@ def serve(
     app = create_app(session, port=port, allow_hosts=allow_hosts, stopping=lambda: server.should_exit)
     config = uvicorn.Config(
         app,
-        log_level="warning",
+        log_level="error",  # its warnings are about requests that are answered with a refusal
+        ws="none",
         access_log=False,
         server_header=False,
         date_header=False,

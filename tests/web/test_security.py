@@ -1,10 +1,19 @@
 from __future__ import annotations
 
+import os
+import socket
+import subprocess
+import sys
+from contextlib import closing
 from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
 
 import pytest
 from starlette.testclient import TestClient
 
+from studio.session import Session
+from studio.web import create_app
 from studio.web.security import CSP
 from tests.web.conftest import OURS, client_of
 
@@ -132,3 +141,45 @@ def test_there_are_no_pages_that_describe_the_api(shop: Path) -> None:
     with client_of(shop) as client:
         for path in ("/docs", "/redoc", "/openapi.json"):
             assert client.get(path).status_code == 404
+
+
+def test_a_web_socket_is_refused_whatever_its_address(shop: Path) -> None:
+    with client_of(shop) as client:
+        for path in ("/", PAGE, "/f/shop.sqlite/events", "/nowhere"):
+            answer = client.get(path, headers={"Connection": "Upgrade", "Upgrade": "WebSocket"})
+            assert answer.status_code == 403 and "web sockets" in answer.text
+
+
+async def test_a_server_that_opens_web_sockets_is_told_to_close_them(shop: Path) -> None:
+    said: list[Any] = []
+
+    async def send(message: Any) -> None:
+        said.append(message)
+
+    async def receive() -> Any:
+        return {"type": "websocket.connect"}
+
+    with closing(Session.open(str(shop))) as session:
+        scope = {"type": "websocket", "path": "/", "headers": [(b"host", b"127.0.0.1")], "query_string": b""}
+        await create_app(session)(scope, receive, send)
+    assert [message["type"] for message in said] == ["websocket.close"]
+
+
+def test_the_server_refuses_a_web_socket_without_a_word_on_the_terminal(shop: Path, tmp_path: Path) -> None:
+    command = [sys.executable, "-m", "studio", "web", str(shop), "--no-browser"]
+    env = {**os.environ, "STUDIO_DATA_DIR": str(tmp_path / "kept")}
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=env) as server:
+        try:
+            assert server.stdout is not None
+            link = urlsplit(server.stdout.readline().split()[-1])
+            assert link.port is not None
+            for path in ("/", f"/?{link.query}", "/f/shop.sqlite/events"):
+                with socket.create_connection(("127.0.0.1", link.port), timeout=10) as connection:
+                    connection.sendall(
+                        f"GET {path} HTTP/1.1\r\nHost: 127.0.0.1:{link.port}\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n"
+                        "Sec-WebSocket-Version: 13\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n\r\n".encode()
+                    )
+                    assert connection.recv(4096).startswith(b"HTTP/1.1 403 ")
+        finally:
+            server.terminate()
+        assert server.communicate(timeout=20)[1] == ""
