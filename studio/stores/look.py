@@ -48,6 +48,32 @@ class Look:
                 raise self._damage.misled(table)
             yield row[:-1]
 
+    def _summed(self, table: Table, aggregate: str, thread_id: str) -> int:
+        """An aggregate over the rows of one thread, which is never NULL."""
+        where, values = rows.in_thread(thread_id, 0, self._layout.utf16)
+        query = f"SELECT {aggregate}, min(thread_id), max(thread_id) FROM {table.name} {where}"
+        found, *threads = self._connection.execute(query, values).fetchone()
+        if any(thread is not None and rows.text_of(thread) != thread_id for thread in threads):
+            raise self._damage.misled(table)
+        return int(found)
+
+    def _jumps(self, table: Table, thread_id: str) -> Iterator[str]:
+        """The named namespaces of a thread in their order, by jumps from one to the next in the index, whatever its length.
+
+        What the index says of each is looked up in the row that it leads to: an entry is found by what it says itself.
+        """
+        where, values = rows.compared("thread_id", thread_id, self._layout.utf16)
+        query = f"SELECT min({table.ns}), rowid FROM {table.name} WHERE {where}"
+        led_to = f"SELECT thread_id, {table.ns} FROM {table.name} WHERE rowid = ?"
+        last, rowid = self._connection.execute(query, values).fetchone()
+        while last is not None:
+            row = self._connection.execute(led_to, (rowid,)).fetchone()
+            if row is None or [rows.text_of(key) for key in row] != [thread_id, rows.text_of(last)]:
+                raise self._damage.misled(table)
+            yield rows.text_of(last)
+            after, more = rows.compared(table.ns, last, self._layout.utf16, ">")
+            last, rowid = self._connection.execute(f"{query} AND {after}", [*values, *more]).fetchone()
+
     def _at(self, table: Table, columns: str, address: Address) -> Iterator[rows.Row]:
         key = (address.thread_id, address.checkpoint_ns, address.checkpoint_id)
         values: Sequence[object] = key

@@ -69,20 +69,14 @@ class Queries(WriteQueries):
         return tuple(sorted(self._damage.either(self._table, by_query, row_by_row)))
 
     def _jumped(self, table: Table, thread_id: str) -> set[str] | None:
-        """The namespaces of a thread by jumps in the index, whatever its length; None where they are too many for that."""
+        """The namespaces of a thread by jumps in the index; None where they are too many for that."""
         where, values = rows.compared("thread_id", thread_id, self._layout.utf16)
-        query = f"SELECT min({table.ns}), thread_id FROM {table.name} WHERE {where}"
         nameless = f"SELECT 1 FROM {table.name} WHERE {where} AND {table.ns} IS NULL LIMIT 1"
         found = {""} if self._connection.execute(nameless, values).fetchone() else set()
-        last, thread = self._connection.execute(query, values).fetchone()
-        while last is not None:
-            if rows.text_of(thread) != thread_id:
-                raise self._damage.misled(table)
-            found.add(rows.text_of(last))
+        for ns in self._jumps(table, thread_id):
+            found.add(ns)
             if len(found) > _MOST_JUMPS:
                 return None
-            after, more = rows.compared(table.ns, last, self._layout.utf16, ">")
-            last, thread = self._connection.execute(f"{query} AND {after}", [*values, *more]).fetchone()
         return found
 
     def summaries(self, batch: Sequence[ThreadKeys]) -> dict[str, Summary]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from itertools import islice
 from typing import Any
 
 from studio.model import Address, WriteRow
@@ -40,14 +41,10 @@ class WriteQueries(Look):
         if table is None:
             return 0
 
-        def by_query() -> int:
-            where, values = rows.in_thread(thread_id, 0, self._layout.utf16)
-            return int(self._connection.execute(f"SELECT ifnull(max(rowid), 0) FROM {table.name} {where}", values).fetchone()[0])
-
         def row_by_row() -> int:
             return max(self._damage.rows_of(self._connection, table).of_thread(thread_id, 0), default=0)
 
-        return self._damage.either(table, by_query, row_by_row)
+        return self._damage.either(table, lambda: self._summed(table, "ifnull(max(rowid), 0)", thread_id), row_by_row)
 
     def task_keys(self, thread_id: str) -> list[tuple[str, str, str]]:
         """(namespace, checkpoint id, task id) of every task that wrote; where there is an index, from that alone."""
@@ -125,30 +122,17 @@ class WriteQueries(Look):
         writes = self._layout.writes
         if writes is None:
             return 0
-
-        def by_query() -> int:
-            where, values = rows.in_thread(thread_id, 0, self._layout.utf16)
-            query = f"SELECT coalesce(sum(length(value)), 0) FROM {writes.name} {where}"
-            return int(self._connection.execute(query, values).fetchone()[0])
-
-        return self._damage.either(writes, by_query, lambda: None)
+        aggregate = "coalesce(sum(length(value)), 0)"
+        return self._damage.either(writes, lambda: self._summed(writes, aggregate, thread_id), lambda: None)
 
     def written_namespaces(self, thread_id: str) -> tuple[str, ...]:
         """The namespaces that rows of `writes` name, sorted; jumps from one to the next in the index."""
         table = self._layout.writes
         if table is None or table.ns == "''":
             return ()
-        where, values = rows.compared("thread_id", thread_id, self._layout.utf16)
-        query = f"SELECT min({table.ns}) FROM {table.name} WHERE {where}"
 
         def by_query() -> tuple[str, ...]:
-            found: list[str] = []
-            (last,) = self._connection.execute(query, values).fetchone()
-            while last is not None and len(found) < _MOST_NAMESPACES:
-                found.append(rows.text_of(last))
-                after, more = rows.compared(table.ns, last, self._layout.utf16, ">")
-                (last,) = self._connection.execute(f"{query} AND {after}", [*values, *more]).fetchone()
-            return tuple(found)
+            return tuple(islice(self._jumps(table, thread_id), _MOST_NAMESPACES))
 
         def row_by_row() -> tuple[str, ...]:
             known = self._damage.rows_of(self._connection, table).keys

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 import sqlite3
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -128,6 +129,36 @@ def test_an_index_that_leads_to_other_rows_is_not_followed(many: Path, table: st
     assert store.write_headers("t3") == writes
     found = [(problem.kind, problem.where) for problem in store.problems()]
     assert found == [("index-disagrees", f"table {table}")] or name == b"t5"  # a key that is too large ends the search early
+
+
+def entries_of_another_thread(path: Path, name: bytes, instead: bytes) -> None:
+    """Give entries of the index of the writes another thread, each entry still leading to the row that it led to."""
+    for kind in ("leaf", "internal"):
+        for number in pages(path, f"{kind}:sqlite_autoindex_writes_1"):
+            page = path.read_bytes()[(number - 1) * PAGE : number * PAGE]
+            overwrite(path, [number], page.replace(name, instead))
+
+
+@pytest.mark.parametrize("ask", [SqliteStore.writes_end, SqliteStore.write_bytes])
+def test_what_is_counted_in_an_index_that_leads_to_other_rows_is_not_believed(
+    many: Path, ask: Callable[[SqliteStore, str], object]
+) -> None:
+    expected = ask(SqliteStore(str(many)), "t3")
+    for number in pages(many, "leaf:sqlite_autoindex_writes_1"):
+        page = many.read_bytes()[(number - 1) * PAGE : number * PAGE]
+        if page.count(b"t3") > 3:  # what stands between them in pages above still leads here
+            overwrite(many, [number], page.replace(b"t3", b"t0"))
+    store = SqliteStore(str(many))
+    assert ask(store, "t3") in (expected, None)  # a number that nothing sure tells is not told
+    assert [(problem.kind, problem.where) for problem in store.problems()] == [("index-disagrees", "table writes")]
+
+
+def test_a_namespace_is_only_named_where_the_rows_of_a_thread_have_it(many: Path) -> None:
+    entries_of_another_thread(many, b"t5", b"t9")
+    store = SqliteStore(str(many))
+    assert store.written_namespaces("t9") == ()
+    assert store.written_namespaces("t5") == ("",)
+    assert [(problem.kind, problem.where) for problem in store.problems()] == [("index-disagrees", "table writes")]
 
 
 def test_a_damaged_index_costs_nothing(many: Path) -> None:
