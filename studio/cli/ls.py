@@ -41,16 +41,23 @@ def run(options: Namespace, out: Out) -> int:
         if out.as_json:
             location = os.path.abspath(options.location) if folder else sessions[0].location
             return _json(location, "folder" if folder else sessions[0].kind, sessions, options.thread, problems, documents, out)
+        code = 0
         for session in sessions:
             if folder:
                 out.say(out.paint(line(os.path.basename(session.location)), "bold", "cyan"))
             if words := session.view_words:
                 out.say(out.paint(f"shown: {line(words, 200)}", "dim"))
-            _text(session, options.thread, documents, out)
-            _beside(session, out)
+            try:
+                _text(session, options.thread, documents, out)
+                _beside(session, out)
+            except StudioError as error:  # gone, or no database any more, since it was opened
+                if not folder:
+                    raise
+                problems.append(Problem(error.slug, session.location, error.message))
+                code = error.exit_code
         found = [*problems, *(problem for session in sessions for problem in session.problems())]
         say_problems(out, [problem for problem in found if problem.kind != "second-table"])  # said beside the threads
-    return 0
+    return code
 
 
 def _has(session: Session, thread: str) -> bool:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import partial as partial_of
 from itertools import islice
 
 from fastapi import APIRouter, Request
@@ -20,16 +21,10 @@ from studio.web.links import Place, decode, number_of, numbers_of, opened, place
 from studio.web.render import Pages
 from studio.web.replies import go, html, partial, plain, target, theme
 from studio.web.views import chrome, detail, forks, runs, sizes, tables, threads
+from studio.web.views.files import file_view
 from studio.web.views.values import Reveal
 
 MOST_HITS = 100
-
-
-@dataclass(frozen=True, slots=True)
-class FileView:
-    list: threads.ThreadList
-    location: str
-    beside: tables.Beside
 
 
 def router(book: Book, pages: Pages, stopping: Callable[[], bool]) -> APIRouter:
@@ -50,17 +45,8 @@ def router(book: Book, pages: Pages, stopping: Callable[[], bool]) -> APIRouter:
             return go(request, place_of(first, query).url())
         if len(book) == 1 and first is not None:
             return go(request, place_of(first, query).url("" if book.session(first).default_thread() is not None else "threads"))
-        files = []
-        for slug, session in book:
-            session.refresh()
-            files.append(
-                FileView(
-                    threads.thread_list(Place(slug), tables.title(session), session.threads(), ""),
-                    gate.line(session.location),
-                    beside(session, slug),
-                )
-            )
-        return html(pages.page("start.html", theme(request), files=files))
+        found = [file_view(session, slug, partial_of(book.slug_of, slug)) for slug, session in book]
+        return html(pages.page("start.html", theme(request), files=found))
 
     @routes.get("/f/{file}")
     def workspace(request: Request, file: str) -> Response:

@@ -5,10 +5,12 @@ from __future__ import annotations
 import json
 import shutil
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from studio.cli import main
+from studio.cli.common import open_session
 from tests.factories import config, folder_snapshot, saver_at, shop_builder
 
 
@@ -56,3 +58,19 @@ def test_a_folder_without_a_database_is_refused_in_one_line(tmp_path: Path, caps
     for command in (["ls"], ["tree"], ["web"]):
         assert main([*command, str(tmp_path / "empty")]) == 3
         assert capsys.readouterr().err.startswith("studio: ")
+
+
+@pytest.mark.parametrize("as_json", [[], ["--json"]])
+def test_a_file_that_is_lost_while_the_folder_is_listed_is_a_problem_and_hides_no_other(
+    folder: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, as_json: list[str]
+) -> None:
+    def opened_then_lost(path: str, *rest: Any) -> Any:
+        session = open_session(path, *rest)
+        (folder / "other.sqlite").unlink(missing_ok=True)
+        return session
+
+    monkeypatch.setattr("studio.cli.ls.open_session", opened_then_lost)
+    assert main(["ls", str(folder), *as_json]) == 3
+    shown = capsys.readouterr()
+    assert "paused" in shown.out and str(folder / "other.sqlite") in shown.out
+    assert shown.err == ""

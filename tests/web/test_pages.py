@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -192,3 +193,24 @@ def test_the_thread_that_is_shown_first_is_read_while_the_browser_starts(support
     with client_of(broken) as client:
         broken.unlink()
         read_ahead(client.app.book)
+
+
+@pytest.mark.parametrize("harm", [Path.unlink, lambda path: path.write_bytes(b""), lambda path: path.write_bytes(b"junk" * 900)])
+def test_a_file_that_is_lost_while_it_is_open_hides_no_other_and_comes_back(
+    shop: Path, tmp_path: Path, harm: Callable[[Path], object]
+) -> None:
+    twin = tmp_path / "twin.sqlite"
+    kept = shop.read_bytes()
+    twin.write_bytes(kept)
+    with client_of(shop, twin) as client:
+        assert client.get("/").text.count("/f/twin.sqlite?thread=") == client.get("/").text.count("/f/shop.sqlite?thread=") > 1
+        harm(twin)
+        answer = client.get("/")
+        assert answer.status_code == 200
+        assert "/f/shop.sqlite?thread=paused" in answer.text and "/f/twin.sqlite?thread=" not in answer.text
+        (told,) = re.findall(r'class="notice fail".*?</p>', answer.text)
+        assert str(twin) in told
+        assert client.get("/f/shop.sqlite?thread=paused").status_code == 200
+        twin.write_bytes(kept)
+        answer = client.get("/")
+        assert "/f/twin.sqlite?thread=paused" in answer.text and "notice fail" not in answer.text
