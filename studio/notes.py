@@ -21,6 +21,7 @@ from sqlite_utils.db import NotFoundError
 
 from studio.errors import StudioError
 from studio.model import Address
+from studio.stores.rows import lenient, placed
 from studio.stores.sqlite_file import turn
 
 BUSY_SECONDS = 2.0
@@ -82,10 +83,10 @@ class Notes:
 
     def begin_run(self, run_id: str, address: Address, plan: Mapping[str, Any]) -> None:
         with self._open() as db:
-            db.table("runs").insert(
+            _insert(
+                db, "runs",
                 {"id": run_id, **_row(address), "plan": _json(plan), "status": "running", "outcome": None,
                  "started_at": _now(), "ended_at": None},
-                replace=True,
             )  # fmt: skip
 
     def end_run(self, run_id: str, status: str, outcome: Mapping[str, Any] | None = None) -> None:
@@ -112,9 +113,10 @@ class Notes:
         """
         try:
             with self._open() as db:
-                table = db.table("audit").insert(
+                table = _insert(
+                    db, "audit",
                     {"store": store, "act": act, **_row(origin), "added": _keys(added), "carried_rows": carried_rows,
-                     "status": "begun", "started_at": _now(), "ended_at": None}
+                     "status": "begun", "started_at": _now(), "ended_at": None},
                 )  # fmt: skip
                 return int(str(table.last_pk))
         except StudioError as error:
@@ -141,9 +143,7 @@ class Notes:
         """The origin of a fork in the user's own file (forks in the scratch file keep theirs there)."""
         with self._open() as db:
             came_from = {f"origin_{name}": text for name, text in _row(origin).items()}
-            db.table("studio_origins").insert(
-                {**_row(new), **came_from, "origin_sha256": sha256, "created_at": _now()}, replace=True
-            )  # fmt: skip
+            _insert(db, "studio_origins", {**_row(new), **came_from, "origin_sha256": sha256, "created_at": _now()})
 
     # ---- the file
 
@@ -154,6 +154,7 @@ class Notes:
             with contextlib.suppress(FileExistsError):
                 os.close(os.open(self.path, os.O_CREAT | os.O_EXCL | os.O_RDWR, 0o600))
             with turn(self.path), contextlib.closing(sqlite3.connect(self.path, timeout=BUSY_SECONDS)) as connection:
+                connection.text_factory = lenient
                 db = sqlite_utils.Database(connection)
                 for name, (columns, key) in _TABLES.items():
                     db.table(name).create(columns, pk=key if len(key) > 1 else key[0], if_not_exists=True)
@@ -170,6 +171,13 @@ class Notes:
             return []
         with self._open() as db:
             return list(db.table(table).rows_where(where, values, order_by=order))
+
+
+def _insert(db: sqlite_utils.Database, table: str, row: Mapping[str, Any]) -> sqlite_utils.db.Table:
+    """A row in the place of one with the same key. A path or an id that is not UTF-8 is stored as the bytes that it is."""
+    bound = {name: placed(value, "") for name, value in row.items()}
+    places = {name: place for name, (place, _) in bound.items() if place != "?"}
+    return db.table(table).insert({name: value for name, (_, value) in bound.items()}, replace=True, conversions=places)
 
 
 def _row(address: Address) -> dict[str, str]:

@@ -15,7 +15,7 @@ import re
 import sqlite3
 import stat
 import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
@@ -24,7 +24,7 @@ from studio.errors import OpenError, PatchError, StudioError
 from studio.forks import rows
 from studio.forks.writing import use_wal, write_transaction
 from studio.model import Address
-from studio.stores.rows import lenient, text_of
+from studio.stores.rows import lenient, placed, text_of
 from studio.stores.sqlite_file import SqliteFile
 from studio.stores.view import view_of
 
@@ -195,6 +195,7 @@ class Scratch:
         """Make the file with the tables of `base_store`, unless it is there. PatchError when it cannot be made."""
         if self.exists() and self._refuse_foreign() >= _READY:
             return
+        checkpoints_sql, writes_sql = create_texts(base_store)  # what can fail comes before the file is made
         self._make_folder()
         try:
             with contextlib.suppress(FileExistsError):
@@ -203,17 +204,14 @@ class Scratch:
             raise self._refusal(f"cannot be made: {error}") from error
         if not os.path.isfile(self.path):
             raise self._refusal("is not a regular file")
-        checkpoints_sql, writes_sql = create_texts(base_store)
         use_wal(self.path)
         with write_transaction(self.path) as connection:
             connection.execute(rows.create_as(checkpoints_sql, "checkpoints"))
             connection.execute(rows.create_as(writes_sql, "writes"))
             connection.execute(_META)
             connection.execute(_ORIGINS)
-            connection.executemany(
-                "INSERT OR IGNORE INTO studio_scratch VALUES (?, ?)",
-                [("format", "1"), ("store", self.store_location), ("part", self.part), ("created_at", _now())],
-            )
+            for mark in (("format", "1"), ("store", self.store_location), ("part", self.part), ("created_at", _now())):
+                _insert(connection, "INSERT OR IGNORE INTO studio_scratch", mark)
 
     def _refuse_foreign(self) -> frozenset[str]:
         """The tables in the file that is there; PatchError when it is a database of somebody else."""
@@ -275,14 +273,21 @@ class Scratch:
 
 def record_origin(connection: sqlite3.Connection, new: Address, origin: Address, sha256: str) -> None:
     connection.execute(_ORIGINS)
-    connection.execute(
-        "INSERT OR REPLACE INTO studio_origins VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
+    _insert(
+        connection,
+        "INSERT OR REPLACE INTO studio_origins",
         (
             new.thread_id, new.checkpoint_ns, new.checkpoint_id,
             origin.thread_id, origin.checkpoint_ns, origin.checkpoint_id,
             sha256, _now(),
         ),
     )  # fmt: skip
+
+
+def _insert(connection: sqlite3.Connection, into: str, texts: Sequence[str]) -> None:
+    """One row of texts. A path or an id that is not UTF-8 is stored as the bytes that it is; `lenient` reads them back."""
+    values = [placed(text, "") for text in texts]
+    connection.execute(f"{into} VALUES ({', '.join(place for place, _ in values)})", [value for _, value in values])
 
 
 def _read_origins(connection: sqlite3.Connection) -> dict[Address, tuple[Address, str]]:

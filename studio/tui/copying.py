@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import shlex
 from collections.abc import Callable, Iterable
 from urllib.parse import urlencode
 
 from studio import tagged
 from studio.errors import StudioError
 from studio.model import Address
-from studio.render import masking, snippets
+from studio.render import masking, shell, snippets
 from studio.tui import draw
 from studio.tui.place import Place
 from studio.tui.point import Point
@@ -25,7 +24,7 @@ class Copying(Place):
         if len(text) > MOST:
             self.app.tell(f"{what} is too large to copy ({len(text):,} characters); studio show --path prints it.")
             return
-        self.app.copy_to_clipboard(text)
+        self.app.copy_to_clipboard(text.encode(errors="backslashreplace").decode())  # an id may be no UTF-8
         self.app.tell(f"{what} copied.")
 
     def do_copy_value(self) -> None:
@@ -70,4 +69,4 @@ def link(location: str, address: Address, options: Iterable[str] = ()) -> str:
     """The command that opens this checkpoint in a browser; `options` choose the part of the file."""
     pairs = [("thread", address.thread_id), ("ns", address.checkpoint_ns), ("at", address.checkpoint_id)]
     query = urlencode([(name, value) for name, value in pairs if value], errors="surrogatepass")
-    return shlex.join(["studio", "web", location, *options, "--at", f"/?{query}"])
+    return " ".join(map(shell.word, ["studio", "web", location, *options, "--at", f"/?{query}"]))

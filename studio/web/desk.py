@@ -13,7 +13,7 @@ from studio.calling import SubgraphRun
 from studio.errors import RefError, StudioError
 from studio.growing import Compared
 from studio.model import Address, Comparison, Row, State, Value
-from studio.render import gate, masking, preview
+from studio.render import gate, masking, preview, shell
 from studio.runs import Run
 from studio.session import Session
 from studio.tree import CheckpointTree
@@ -381,8 +381,8 @@ class Desk:
             return snippets.as_test(self.address, self.session.source(), self.state.next)
         if kind == "copy_link":
             query = encode(self.place.pairs())
-            chosen = "".join(f" {word if word.startswith('--') else _shell(word)}" for word in self.session.view_options)
-            return f"studio web {_shell(self.session.location)}{chosen} --at {_shell('/?' + query)}"
+            chosen = "".join(f" {word if word.startswith('--') else _path(word)}" for word in self.session.view_options)
+            return f"studio web {_path(self.session.location)}{chosen} --at {_shell('/?' + query)}"
         if kind == "copy_value" and self.place.path:
             value, exists = self.value_at(self.place.path)
             if exists:
@@ -426,6 +426,11 @@ def _quiet(ask: Callable[[], tuple[str, ...]]) -> tuple[str, ...]:
         return ask()
     except StudioError:
         return ()
+
+
+def _path(text: str) -> str:
+    """A name of a file is quoted like all else, unless it is not UTF-8."""
+    return _shell(text) if shell.is_text(text) else shell.word(text)
 
 
 def _shell(text: str) -> str:
