@@ -59,6 +59,9 @@ def parse(argv: list[str]) -> argparse.Namespace | int:
     for name, value in vars(options).items():
         if name not in _PATHS:
             _check_text(name, value)
+        elif value == "":  # a shell variable that is not set, most likely: it would be taken as the current folder
+            option = "LOCATION" if name == "location" else f"--{name.replace('_', '-')}"
+            raise UsageError(f"{option} is empty", "name a file or a folder; `.` is the current one")
     return options
 
 

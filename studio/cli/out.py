@@ -78,11 +78,11 @@ class Out:
 
     def error(self, error: StudioError) -> int:
         """The message and the hint, gated; returns the exit code."""
-        from studio.render.gate import line
+        from studio.render.gate import told
         from studio.render.secrets import mask_text
 
         def shown(text: str) -> str:
-            return line(text if self.show_secrets else mask_text(text), 1000)
+            return told(text if self.show_secrets else mask_text(text))
 
         if self.debug:
             self.note(line_by_line(traceback.format_exc()))

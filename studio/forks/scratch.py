@@ -230,7 +230,7 @@ class Scratch:
         return names
 
     def _refusal(self, reason: str) -> PatchError:
-        return PatchError(f"{self.path} {reason}.", "Choose another place with --scratch FILE.", "no-scratch")
+        return PatchError(f"{self.path} {reason.removesuffix('.')}.", "Choose another place with --scratch FILE.", "no-scratch")
 
     def _make_folder(self) -> None:
         folder = Path(self.path).parent

@@ -37,6 +37,9 @@ _SELECTORS = "\ufe0e\ufe0f"
 _FIRST_THAT_JOINS = "\u0590"
 _KEYCAP = "\u20e3"
 _UNSAFE = re.compile(f"{_FLAG}|[{_JOINERS}{_SELECTORS}]|[\x00-\x08\x0b-\x1f{_FORMAT}]+")
+_KEPT_OF_WORD, _MOST_TOLD = 60, 1000
+_LONG_WORD = re.compile(r"\S{301,}")
+"""Longer than the paths of files usually are."""
 _UNSAFE_LINE = re.compile(f"{_FLAG}|[{_JOINERS}{_SELECTORS}]|[\x00-\x1f{_FORMAT}]+")
 
 
@@ -103,3 +106,13 @@ def line(text: str, width: int | None = None) -> str:
         text = text[: 4 * width + 16]  # never clean megabytes for one line
     shown = clean(text, multiline=False)
     return shown if width is None or len(shown) <= width else shown[: max(0, width - 1)] + "…"
+
+
+def told(text: str) -> str:
+    """`line` for the words of an error, which repeat what was asked for: what is too long says how much of it is left out."""
+    text = _LONG_WORD.sub(lambda found: _without_middle(found.group(), _KEPT_OF_WORD), text)
+    return clean(_without_middle(text, _MOST_TOLD // 2) if len(text) > _MOST_TOLD else text, multiline=False)
+
+
+def _without_middle(text: str, kept: int) -> str:
+    return f"{text[:kept]}…({len(text) - 2 * kept:,} characters more)…{text[-kept:]}"

@@ -65,7 +65,7 @@ def go(request: Request, url: str) -> Response:
 
 def notice_of(error: StudioError) -> Notice:
     candidates = tuple(gate.line(name, 120) for name in error.candidates[:12])
-    return Notice(_sentence(gate.line(error.message, 600)), _sentence(gate.line(error.hint, 400)), candidates)
+    return Notice(_sentence(gate.told(error.message)), _sentence(gate.told(error.hint)), candidates)
 
 
 def _sentence(text: str) -> str:

@@ -464,3 +464,30 @@ def test_a_scratch_file_is_that_of_one_file_in_a_folder(studio: Studio, shop: Pa
         refused = studio(command, shop.parent, "--scratch", scratch)
         assert refused.code == 2 and "choose it with --file" in refused.err
     assert studio("ls", shop.parent, "--file", "other.sqlite", "--scratch", scratch).code == 0
+
+
+@pytest.mark.parametrize("call", [("ls", ""), ("web", ""), ("scratch", "path", ""), ("ls", "FILE", "--scratch", "")])
+def test_an_empty_name_of_a_file_is_wrong_usage_and_not_the_current_folder(
+    studio: Studio, shop: Path, monkeypatch: pytest.MonkeyPatch, call: tuple[str, ...]
+) -> None:
+    monkeypatch.chdir(shop.parent)
+    found = studio(*[str(shop) if word == "FILE" else word for word in call])
+    assert (found.code, found.out) == (2, "")
+    assert "is empty" in found.err and len(found.err.splitlines()) == 2
+
+
+def test_a_scratch_file_that_cannot_be_used_is_said_in_one_whole_sentence(studio: Studio, shop: Path) -> None:
+    broken = shop.parent / "broken.sqlite"
+    broken.write_text("no database at all " * 90)
+    found = studio("ls", shop, "--scratch", broken)
+    assert found.code != 0 and str(broken) in found.err
+    assert ".." not in found.err
+
+
+@pytest.mark.parametrize("text", ["x" * 20_000, "e" + "\u0301" * 500, "a b " * 5_000])
+def test_an_error_repeats_a_long_name_in_part_and_says_how_much_it_leaves_out(studio: Studio, shop: Path, text: str) -> None:
+    for call in (("tree", shop, "--thread", text), ("show", shop, text, "--thread", "done")):
+        found = studio(*call)
+        assert found.code in (2, 3)
+        assert all(len(line) < 1200 for line in found.err.splitlines()) and len(found.err.splitlines()) <= 3
+        assert "characters more" in found.err and found.err.count("\u0301") < 130
