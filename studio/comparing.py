@@ -46,7 +46,7 @@ def compare(session: Session, after: Address, before: Address | None = None, *, 
     ]
     if before == parent:
         named: Sequence[Change] = session.explainer.with_authors(base, state, changes)
-    elif before is not None and session.tree(after.thread_id).origin(after) == before:
+    elif before is not None and session.origin(after) == before:
         named = [replace(change, authors=(Author(None, None, "source"),)) for change in changes]
     elif before is not None and before.thread_id == after.thread_id:
         named = _traced(session, before, after, changes)
@@ -98,14 +98,9 @@ def _traced(session: Session, before: Address, after: Address, changes: Sequence
     The way begins at `before`, or where the two branches part.
     """
     unknown = (Author(None, None, "none"),)
-    tree = session.tree(after.thread_id)
-    branch, other = tree.branch(after), set(tree.branch(before))
-    shared = [index for index, address in enumerate(branch) if address in other]
-    if not shared or len(branch) - shared[-1] > STEPS_BACK:
-        return [replace(change, authors=unknown) for change in changes]
     authors: dict[str, dict[Author, None]] = {}
     exact: dict[str, tuple[Author, ...]] = {}
-    for address in branch[shared[-1] + 1 :]:
+    for address in session.way(before, after, STEPS_BACK - 1):
         for change in compare(session, address, session.base_of(address)).changes:
             authors.setdefault(change.channel, {}).update(dict.fromkeys(change.authors))
             exact[change.path] = change.authors

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from bisect import bisect_left
 from collections import OrderedDict, defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import chain
@@ -82,11 +83,34 @@ class Forest:
         self._grown: OrderedDict[str, _Grown] = OrderedDict()
         self._numbers: dict[str, Numbers] = {}
         """Of the trees that were dropped: a row that was shown keeps its number."""
+        self._seen: dict[str, int] = {}
+        """Thread -> the first cursor behind the rows whose numbers were told without a tree."""
         self._origins: Mapping[Address, tuple[Address, str]] = {}
 
     def set_origins(self, origins: Mapping[Address, tuple[Address, str]]) -> None:
         """Fork -> (origin, hash of its blob), as recorded when the studio forked."""
         self._origins = origins
+
+    def has_numbered(self, thread_id: str) -> bool:
+        """Whether trees have given a thread's rows their numbers, or recorded forks have a say in them."""
+        known = thread_id in self._grown or thread_id in self._numbers
+        return known or any(thread_id == fork.thread_id for fork in self._origins)
+
+    def note_numbered(self, thread_id: str, behind: int) -> None:
+        """The rows up to a cursor were given their numbers without a tree; it gives the same before it sees others."""
+        self._seen[thread_id] = behind
+
+    def part(self, headers: Sequence[Checkpoint], first: int, head: Address, lasts: Sequence[Checkpoint]) -> CheckpointTree:
+        """A tree of some rows of a plain chain, the first of which has the number `first`.
+
+        `lasts` are the last checkpoints of the thread's graphs.
+        """
+        grown = self._planted(head.thread_id, None)
+        grown.last = {static_ns(header.checkpoint_ns): header for header in lasts}
+        grown.tree.count_from(first)
+        grown.tree.extend(headers)
+        grown.tree.head = head
+        return grown.tree
 
     def tree(self, thread_id: str) -> CheckpointTree:
         grown = self._grown.get(thread_id)
@@ -142,7 +166,8 @@ class Forest:
         counting = time.monotonic() - began
         if anew:
             grown.start_again()
-        fresh = self._read_headers(thread_id, grown)
+        cursors, fresh = self._read_headers(thread_id, grown)
+        seen = bisect_left(cursors, self._seen.pop(thread_id, 0))
         if grown.writes_cursor is not None:
             writes = self._overlay.write_headers(thread_id, grown.writes_cursor)
             grown.writes_cursor = max((cursor for cursor, _ in writes), default=grown.writes_cursor)
@@ -178,6 +203,8 @@ class Forest:
             tree.facts.elsewhere.update(elsewhere)
             tree.facts.forget((row.checkpoint_ns, row.checkpoint_id) for _, row in writes)
             tree.facts.forget((h.checkpoint_ns, h.parent_checkpoint_id) for h in fresh if h.parent_checkpoint_id)
+            if seen:
+                tree.extend(fresh[:seen])
             tree.extend(fresh)
         self._explainer.note_children(thread_id, tree.children_of)
         named = [h for key, h in come.items() if key in origins and h.address in self._origins]
@@ -196,12 +223,12 @@ class Forest:
             reading.note_rows(rows)
         return reading
 
-    def _read_headers(self, thread_id: str, grown: _Grown) -> list[Checkpoint]:
+    def _read_headers(self, thread_id: str, grown: _Grown) -> tuple[list[int], list[Checkpoint]]:
         headers = self._overlay.checkpoints(thread_id, grown.headers_cursor)
         if headers:
             grown.headers_cursor = max(cursor for cursor, _ in headers)
         grown.base_rows += sum(header.origin == "base" for _, header in headers)
-        return [header for _, header in headers]
+        return [cursor for cursor, _ in headers], [header for _, header in headers]
 
     def _census(self, thread_id: str, grown: _Grown) -> tuple[int, object] | None:
         return self._overlay.census(thread_id, *grown.counted)

@@ -8,13 +8,14 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import TypeVar
+from typing import TypeVar, cast
 
 from msgspec.structs import replace
 
 from studio.errors import OpenError
 from studio.model import Address, Checkpoint, Problem, RawCheckpoint, WriteRow
 from studio.stores.base import Capability, Store, ThreadKeys
+from studio.stores.chain import Chained
 from studio.stores.outline import Outline, Summary, joined, of_headers, outline
 from studio.stores.sealed import Unsealer
 
@@ -130,6 +131,18 @@ class Overlay:
         reached = found[-1][0] >> _SHIFT if found else base_after
         found += [(reached << _SHIFT | cursor, header) for cursor, header in self._scratch_checkpoints(thread_id, scratch_after)]
         return found
+
+    def chained(self, thread_id: str) -> Chained | None:
+        """The base, where it may prove that a thread is a plain chain: nothing of the thread is in the scratch file."""
+        scratch = self.scratch
+        if not hasattr(self.base, "chain") or (scratch is not None and _namespaces(scratch, thread_id)):
+            return None
+        return cast("Chained", self.base)
+
+    @staticmethod
+    def cursor_behind(rowid: int) -> int:
+        """The first cursor behind a row of the base."""
+        return rowid + 1 << _SHIFT
 
     def census(self, thread_id: str, upto: int, writes_upto: int) -> tuple[int, object] | None:
         """`Store.census` of the base, its second part with that of the scratch file (none: as of an empty one)."""

@@ -20,10 +20,12 @@ from studio.errors import OpenError, RefError, StudioError, UsageError
 from studio.explain import Explainer
 from studio.forest import Forest
 from studio.growing import Compared, Growth
+from studio.history.walk import way
 from studio.live import Watcher
-from studio.model import Address, Comparison, Hit, Problem, RawCheckpoint, SeenGraph, State, Thread, Verdict
+from studio.model import Address, Comparison, Hit, Problem, RawCheckpoint, Row, SeenGraph, State, Thread, Verdict
 from studio.overlay import Overlay
 from studio.overview import threads as list_threads
+from studio.spots import Spots
 from studio.stores import open_store
 from studio.stores.base import Store
 from studio.stores.sealed import AesKey, Unsealer
@@ -64,6 +66,7 @@ class Session(Acting):
         self.overlay = Overlay(store, unsealer=Unsealer(aes_key, store.location) if aes_key is not None else None)
         self.explainer = Explainer(self.overlay)
         self.forest = Forest(self.overlay, self.explainer, self.state, self._read_origins)
+        self.spots = Spots(self.overlay, self.explainer, self.forest)
         self._given_scratch = scratch
         self._comparing = threading.RLock()
         self._states: LRU[Address, State] = LRU(STATES_KEPT, STATES_BYTES)
@@ -221,7 +224,22 @@ class Session(Acting):
             found = list(self.overlay.raw(Address(one, ns or "", ref) for one in named))
             if len(found) == 1:
                 return found[0]
-        return self.tree(self.one_thread(thread_id)).resolve(ref, ns)
+        thread = self.one_thread(thread_id)
+        with self._lock:
+            spot = self.spots.resolve(ref, thread, ns)
+        return spot if spot is not None else self.tree(thread).resolve(ref, ns)
+
+    def number(self, address: Address) -> str:
+        """What a checkpoint is called in its thread. Raises RefError: not there."""
+        with self._lock:
+            found = self.spots.number(address)
+        return found if found is not None else self.tree(address.thread_id).number(address)
+
+    def row(self, address: Address) -> Row:
+        """A checkpoint as a line of its tree, for a look at it alone: its lanes are of no meaning. Raises RefError: not there."""
+        with self._lock:
+            found = self.spots.row(address)
+        return found if found is not None else self.tree(address.thread_id).row(address)
 
     def state(self, address: Address) -> State:
         """Everything about one checkpoint, decoded inertly. Raises RefError: not there."""
@@ -261,9 +279,28 @@ class Session(Acting):
 
     def base_of(self, address: Address) -> Address | None:
         """What a front end compares a row with unless told otherwise: the fork's origin, else the stored parent."""
+        with self._lock:
+            above = self.spots.above(address)
+        if above is not None:
+            return above[0]
         tree = self.tree(address.thread_id)
         origin = tree.origin(address)
         return origin if origin is not None and tree.header(address).source == "fork" else tree.parent(address)
+
+    def origin(self, address: Address) -> Address | None:
+        """The checkpoint that a fork was made from; None of what is no fork."""
+        with self._lock:
+            above = self.spots.above(address)
+        return self.tree(address.thread_id).origin(address) if above is None else None
+
+    def way(self, before: Address, after: Address, most: int) -> Sequence[Address]:
+        """The rows that lead to `after` from `before`, or from where their branches part; none where they are more than `most`.
+
+        Raises RefError: not there.
+        """
+        with self._lock:
+            spots = self.spots.way(before, after, most)
+        return spots if spots is not None else way(self.tree(after.thread_id), before, after, most)
 
     def search(self, text: str, thread_id: str | None = None, limit: int = 200, *, others: bool = True) -> Iterator[Hit]:
         """Where values hold `text`, each value at its first occurrence; the given thread first, then, with `others`, the rest."""

@@ -42,12 +42,8 @@ def run(options: Namespace, out: Out) -> int:
 
 
 def _text(session: Session, found: Comparison, out: Out) -> None:
-    tree = session.tree(found.after.thread_id)
-    after = tree.row(found.after.address)
-    before = "nothing"
-    if found.before is not None:
-        same = found.before.thread_id == found.after.thread_id
-        before = "#" + (tree if same else session.tree(found.before.thread_id)).number(found.before.address)
+    after = session.row(found.after.address)
+    before = f"#{session.number(found.before.address)}" if found.before is not None else "nothing"
     title = f"{before} → #{after.number} {line(after.label)}"
     out.say(out.paint(title, "bold") + out.paint(f"  {labels.plural(len(found.changes), 'change')}", "dim"))
     gap = explained.gap_between(found, after)

@@ -79,7 +79,7 @@ def pretty(doc: Any) -> str:
 
 def _text(session: Session, state: State, out: Out) -> None:
     checkpoint = state.checkpoint
-    row = session.tree(checkpoint.thread_id).row(checkpoint.address)
+    row = session.row(checkpoint.address)
     out.say(out.paint(f"#{row.number} {line(row.label)}", "bold") + out.paint(f"  {line(checkpoint.checkpoint_id)}", "dim"))
     facts = [
         ("thread", line(checkpoint.thread_id)),
@@ -107,11 +107,10 @@ def _text(session: Session, state: State, out: Out) -> None:
         out.say()
         out.say(out.paint("tasks", "bold"))
         runs = session.subgraph_runs(state)
-        tree = session.tree(checkpoint.thread_id)
         for task in state.tasks:
             _task(task, out)
             for run in runs.get(task.id or "", ()):
-                ends = f"#{tree.number(run.first)} … #{tree.number(run.last)}" if run.count > 1 else f"#{tree.number(run.first)}"
+                ends = " … ".join(f"#{session.number(one)}" for one in dict.fromkeys((run.first, run.last)))
                 out.say(f"    subgraph {ends}  {out.paint(line(run.checkpoint_ns, 100), 'dim')}")
     if state.metadata:
         _values(state.metadata, "metadata", None, out)
@@ -134,7 +133,7 @@ def _caller(session: Session, state: State) -> str:
     found = session.caller(state)
     if found is None:
         return ""
-    return f"#{session.tree(found.address.thread_id).number(found.address)} task {line(found.name or 'not known')}"
+    return f"#{session.number(found.address)} task {line(found.name or 'not known')}"
 
 
 def _values(values: Any, title: str, state: State | None, out: Out, explained: Mapping[str, Verdict] | None = None) -> None:

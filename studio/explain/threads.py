@@ -22,7 +22,7 @@ from studio.stores.base import Store
 
 T = TypeVar("T")
 
-ChildrenOf = Callable[[Address], Sequence[tuple[str, str | None]]]
+ChildrenOf = Callable[[Address], Sequence[tuple[str, str | None]] | None]
 
 
 class Threads:
@@ -47,7 +47,10 @@ class Threads:
         return self._once(("children", thread_id), lambda: by_parent(header for _, header in self.store.checkpoints(thread_id)))
 
     def note_children(self, thread_id: str, children_of: ChildrenOf) -> None:
-        """Take the children of a thread's checkpoints from a method of somebody who knows them anyway, while that one lives."""
+        """Take the children of a thread's checkpoints from a method of somebody who knows them anyway, while that one lives.
+
+        It gives None for a checkpoint whose children it does not know.
+        """
         with self._lock:
             self._cache.put(("children of", thread_id), WeakMethod(children_of))
 
@@ -56,8 +59,9 @@ class Threads:
         with self._lock:
             held: WeakMethod[ChildrenOf] | None = self._cache.get(("children of", address.thread_id))
         known = held() if held is not None else None
-        if known is not None:
-            return known(address)
+        found = known(address) if known is not None else None
+        if found is not None:
+            return found
         return self.children(address.thread_id).get((address.checkpoint_ns, address.checkpoint_id), [])
 
     def channels(self, thread_id: str) -> frozenset[str]:

@@ -93,6 +93,10 @@ class Growth:
         """Give rows the numbers that they had in a tree that was dropped. For a tree that is still empty."""
         self._to_keep = numbers
 
+    def count_from(self, number: int) -> None:
+        """Give the next row of the base this number. For a part of a tree, while it is empty."""
+        self._counters["base"] = number
+
     def _hold(self, numbers: Numbers, keys: Iterable[Key]) -> None:
         held = numbers.of(keys)
         # of rows that are all gone no number is in use: the next fork is s1 again, as for whoever opens the file now

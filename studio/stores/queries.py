@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from studio.model import Address, Checkpoint, RawCheckpoint
-from studio.stores import rows
+from studio.stores import chain, rows
 from studio.stores.base import ThreadKeys
 from studio.stores.headers import HEAD_BYTES, created_at, is_uuid6
 from studio.stores.layout import Table
@@ -119,6 +119,31 @@ class Queries(WriteQueries):
             created_at(rows.bytes_of(head), identity) for head, identity in zip(heads, (first, last), strict=True)
         )
         return Outline(tuple(links), total, first_at, last_at, encrypted)
+
+    def chain(self, thread_id: str, longer_than: int) -> chain.Chain | None:
+        return self._damage.either(
+            self._table, lambda: chain.read(self._connection, self._layout, thread_id, longer_than), lambda: None
+        )
+
+    def is_inside(self, thread_id: str, ref: str, *, in_part: bool) -> bool:
+        """Whether the id of a subgraph's checkpoint in a thread is a text, or holds it."""
+        table = self._table
+        where, values = rows.compared("thread_id", thread_id, self._layout.utf16)
+        same = f"instr({table.id}, ?)" if in_part else f"{table.id} = ?"
+        query = f"SELECT 1 FROM {table.name} WHERE {where} AND {table.ns} <> '' AND {same} LIMIT 1"
+        return self._connection.execute(query, [*values, ref]).fetchone() is not None
+
+    def headers(self, addresses: Sequence[Address]) -> list[Checkpoint]:
+        """Of the checkpoints that are there; none where the table is damaged."""
+        columns = rows.header_columns(self._layout)
+
+        def by_query() -> list[Checkpoint]:
+            return [rows.header(row)[1] for address in addresses for row in self._at(self._table, columns, address)]
+
+        return self._damage.either(self._table, by_query, list)
+
+    def headers_at(self, rowids: Sequence[int]) -> list[Checkpoint]:
+        return [rows.header(row)[1] for rowid in rowids if (row := self._header_row(rowid)) is not None]
 
     def checkpoints(self, thread_id: str, after: int) -> list[tuple[int, Checkpoint]]:
         def by_query() -> list[tuple[int, Checkpoint]]:

@@ -18,6 +18,7 @@ from studio.model import Address, Checkpoint, Problem, RawCheckpoint, WriteRow
 from studio.stores import rows, waiting
 from studio.stores.base import Capability, ThreadKeys
 from studio.stores.bounded import counted
+from studio.stores.chain import Chain
 from studio.stores.damage import Damage, Saved
 from studio.stores.layout import Layout, find_layout
 from studio.stores.outline import Outline, Summary
@@ -138,6 +139,18 @@ class SqliteStore:
         if found is not None:
             self._note_mixture(thread_id, found.encrypted, len(found.links))
         return found
+
+    def chain(self, thread_id: str, longer_than: int) -> Chain | None:
+        return self._look(lambda queries: queries.chain(thread_id, longer_than))
+
+    def is_inside(self, thread_id: str, ref: str, *, in_part: bool = False) -> bool:
+        return self._look(lambda queries: queries.is_inside(thread_id, ref, in_part=in_part))
+
+    def headers(self, addresses: Sequence[Address]) -> list[Checkpoint]:
+        return self._look(lambda queries: queries.headers(addresses))
+
+    def headers_at(self, rowids: Sequence[int]) -> list[Checkpoint]:
+        return self._look(lambda queries: queries.headers_at(rowids))
 
     def checkpoints(self, thread_id: str, after: int = 0) -> Sequence[tuple[int, Checkpoint]]:
         found = self._look(lambda queries: queries.checkpoints(thread_id, after))

@@ -1,0 +1,147 @@
+"""One checkpoint of a long thread without the thread's tree: its number, its row, what a person calls it.
+
+A number says where a row stands among all rows. Where the root checkpoints of a thread are proven to be one plain chain, that is
+the place of its id, and the row, its parent and its child are all of the tree that a look at it needs. Everywhere else, and once
+there is a tree, the tree answers; both give the same.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+from msgspec import Struct
+
+from studio.explain import Explainer
+from studio.forest import Forest
+from studio.history.namespaces import static_ns
+from studio.model import Address, Row
+from studio.overlay import Overlay
+from studio.stores.chain import Chain, Chained
+from studio.tree import AT_ONCE
+
+LONG = AT_ONCE
+"""Checkpoints up to which a thread's tree is there at once; it also says what is odd in the thread."""
+SHORTEST_PART = 4
+_NUMBER = re.compile(r"0|[1-9]\d{0,10}", re.ASCII)
+_BACK = re.compile(r"head(?:~(\d{1,9}))?")
+
+
+class _Long(Struct, frozen=True):
+    """A thread that is a chain, and the store that says so."""
+
+    thread_id: str
+    chain: Chain
+    store: Chained
+
+    def address(self, at: int) -> Address:
+        return Address(self.thread_id, "", self.chain[at])
+
+
+class Spots:
+    """Not thread-safe by itself: the session holds its lock. Each answer is None where only the tree knows it."""
+
+    def __init__(self, overlay: Overlay, explainer: Explainer, forest: Forest) -> None:
+        self._overlay = overlay
+        self._explainer = explainer
+        self._forest = forest
+        self._known: dict[str, tuple[object, _Long | None]] = {}
+
+    def _long(self, thread_id: str) -> _Long | None:
+        """A thread whose root checkpoints have their places as their numbers, as long as no tree has given any."""
+        if self._forest.has_numbered(thread_id):
+            return None
+        token = self._overlay.token()
+        held = self._known.get(thread_id)
+        if held is not None:  # of a file that grew since the tree tells: rows keep the numbers that were given before
+            return held[1] if held[0] == token else None
+        store = self._overlay.chained(thread_id)
+        chain = store.chain(thread_id, LONG) if store is not None else None
+        if self._overlay.token() != token:
+            return None
+        found = _Long(thread_id, chain, store) if chain is not None and store is not None else None
+        self._known[thread_id] = (token, found)
+        if found is not None:
+            self._forest.note_numbered(thread_id, self._overlay.cursor_behind(found.chain.last_row))
+            self._explainer.note_children(thread_id, self._children_of)
+        return found
+
+    def _at(self, address: Address) -> tuple[_Long, int] | None:
+        long = self._long(address.thread_id) if not address.checkpoint_ns else None
+        at = long.chain.index(address.checkpoint_id) if long is not None else None
+        return (long, at) if long is not None and at is not None else None
+
+    def resolve(self, ref: str, thread_id: str, ns: str | None) -> Address | None:
+        """As `studio.history.refs` does, where one checkpoint of the chain is meant and none of a subgraph could be."""
+        long = self._long(thread_id) if not ns and not ref.removeprefix("#").startswith("at:") else None
+        if long is None:
+            return None
+        chain, store = long.chain, long.store
+        has_subgraphs = ns is None and any(space.ns for space in chain.spaces)
+        at = chain.index(ref)
+        if at is not None:
+            return long.address(at)
+        at = _named(chain, ref.removeprefix("#"))
+        if at is not None:
+            return long.address(at) if not has_subgraphs or not store.is_inside(thread_id, ref) else None
+        found = chain.holding(ref) if len(ref) >= SHORTEST_PART else []
+        if len(found) != 1 or (has_subgraphs and store.is_inside(thread_id, ref, in_part=True)):
+            return None
+        return long.address(found[0])
+
+    def number(self, address: Address) -> str | None:
+        found = self._at(address)
+        return str(found[1]) if found is not None else None
+
+    def row(self, address: Address) -> Row | None:
+        """As in the whole tree, but for its lanes: they are those of a thread without subgraphs."""
+        found = self._at(address)
+        if found is None:
+            return None
+        long, at = found
+        first = max(0, at - 1)
+        wanted = [long.address(one) for one in range(first, min(len(long.chain), at + 2))]
+        headers = long.store.headers(wanted)
+        if [header.address for header in headers] != wanted:
+            return None
+        graphs = {static_ns(space.ns): space.last_row for space in long.chain.spaces}
+        lasts = long.store.headers_at(list(graphs.values()))
+        head = long.address(len(long.chain) - 1)
+        return self._forest.part(headers, first, head, lasts).row(address)
+
+    def above(self, address: Address) -> tuple[Address | None] | None:
+        """What a checkpoint grew from, in a tuple: a first one grew from nothing."""
+        found = self._at(address)
+        if found is None:
+            return None
+        long, at = found
+        return (long.address(at - 1) if at else None,)
+
+    def way(self, before: Address, after: Address, most: int) -> Sequence[Address] | None:
+        """The rows from behind `before` to `after`; none where they are more than so many, or it is the other way round."""
+        one, other = self._at(before), self._at(after)
+        if one is None or other is None or one[0] is not other[0]:
+            return None
+        first, last = one[1], other[1]
+        return [other[0].address(at) for at in range(first + 1, last + 1)] if last - first <= most else ()
+
+    def _children_of(self, address: Address) -> list[tuple[str, str | None]] | None:
+        found = self._at(address)
+        if found is None:
+            return None
+        long, at = found
+        children = long.store.headers([long.address(at + 1)]) if at + 1 < len(long.chain) else []
+        return [(child.checkpoint_id, child.source) for child in children]
+
+
+def _named(chain: Chain, word: str) -> int | None:
+    """The place that a number or a word names."""
+    back = _BACK.fullmatch(word)
+    at = None
+    if _NUMBER.fullmatch(word):
+        at = int(word)
+    elif back is not None:
+        at = len(chain) - 1 - int(back[1] or 0)
+    elif word == "root":
+        at = 0
+    return at if at is not None and 0 <= at < len(chain) else None

@@ -1,0 +1,140 @@
+"""The root checkpoints of a thread where each has the one before as its parent: the rule, whatever the thread's length.
+
+SQLite proves it: it joins the ids of many rows, and their parents, to one text each, and but for one id these are the same text.
+No row becomes an object. What cannot be proven so (branches, repeated ids, ids of several lengths) is no chain.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Sequence
+from operator import lt
+from typing import Protocol
+
+from msgspec import Struct
+
+from studio.model import Address, Checkpoint
+from studio.stores import rows
+from studio.stores.layout import Layout
+
+_PAGE = 10_000
+"""Rows that are proven together."""
+
+
+class Space(Struct, frozen=True):
+    """A namespace of a thread: its rows, and the first and the last of them in the order in which they were stored."""
+
+    ns: str
+    count: int
+    first_row: int
+    last_row: int
+
+
+class Chain:
+    """The ids of a thread's root namespace from the first checkpoint to the last, each the only child of the one before."""
+
+    __slots__ = ("_step", "_text", "_width", "orphan_of", "spaces")
+
+    def __init__(self, text: str, width: int, orphan_of: str | None, spaces: tuple[Space, ...]) -> None:
+        """`text` is the ids, all of `width` characters, with commas between them; they ascend."""
+        self._text = text
+        self._width = width
+        self._step = width + 1
+        self.orphan_of = orphan_of
+        """The parent that the first one names, which is not there."""
+        self.spaces = spaces
+        """All namespaces of the thread, in the order in which they came."""
+
+    def __len__(self) -> int:
+        return (len(self._text) + 1) // self._step
+
+    def __getitem__(self, index: int) -> str:
+        if not 0 <= index < len(self):
+            raise IndexError(index)
+        return self._text[index * self._step : index * self._step + self._width]
+
+    def index(self, identity: str) -> int | None:
+        """The place of an id; None where it is not among them."""
+        low, high = 0, len(self)
+        while low < high:
+            middle = (low + high) // 2
+            if self[middle] < identity:
+                low = middle + 1
+            else:
+                high = middle
+        return low if low < len(self) and self[low] == identity else None
+
+    def holding(self, part: str, most: int = 2) -> list[int]:
+        """The places of the first ids that hold a text."""
+        found: list[int] = []
+        at = self._text.find(part) if part and "," not in part else -1
+        while at >= 0 and len(found) < most:
+            found.append(at // self._step)
+            at = self._text.find(part, (found[-1] + 1) * self._step)
+        return found
+
+    @property
+    def last_row(self) -> int:
+        """The largest row number of the thread when the chain was read."""
+        return max(space.last_row for space in self.spaces)
+
+
+class Chained(Protocol):
+    """A store that proves chains."""
+
+    def chain(self, thread_id: str, longer_than: int) -> Chain | None:
+        """The root checkpoints of a thread that has more than so many, where they are proven to be one plain chain."""
+
+    def headers(self, addresses: Sequence[Address]) -> list[Checkpoint]:
+        """The headers of the checkpoints that are there; none where a damaged table cannot tell."""
+
+    def headers_at(self, rowids: Sequence[int]) -> list[Checkpoint]: ...
+
+    def is_inside(self, thread_id: str, ref: str, *, in_part: bool = False) -> bool:
+        """Whether the id of a subgraph's checkpoint in a thread is a text, or holds it."""
+
+
+def read(connection: sqlite3.Connection, layout: Layout, thread_id: str, longer_than: int) -> Chain | None:
+    """The chain of a thread with more checkpoints than `longer_than`; None for a shorter one, and where nothing is proven."""
+    table = layout.checkpoints
+    if table.index is None or table.ns == "''" or layout.utf16:
+        return None
+    where, values = rows.compared("thread_id", thread_id, layout.utf16)
+    counted = f"SELECT {table.ns}, count(*), min(rowid), max(rowid) FROM {table.name} WHERE {where} GROUP BY {table.ns}"
+    found = connection.execute(counted, values).fetchall()
+    if sum(row[1] for row in found) <= longer_than or not all(isinstance(row[0], str) for row in found):
+        return None
+    spaces = tuple(Space(*row) for row in sorted(found, key=lambda row: row[2]))
+    total = next((space.count for space in spaces if not space.ns), 0)
+    of_root = f"FROM {table.name} WHERE {where} AND {table.ns} = ''"
+    columns = f"SELECT {table.id}, {layout.parent}, thread_id {of_root} ORDER BY {table.id} LIMIT 1"
+    first, orphan_of, thread = connection.execute(columns, values).fetchone() or (None, None, None)
+    if type(first) is not str or not first or not first.isascii() or "," in first or thread != thread_id:
+        return None
+    if orphan_of is not None and type(orphan_of) is not str:
+        return None
+    width = len(first)
+    parent = f"CASE WHEN {layout.parent} IS NOT NULL AND {where} THEN {layout.parent} END"  # none where an index leads astray
+    page = (
+        "SELECT count(*), count(parent), group_concat(id), group_concat(parent) FROM"
+        f" (SELECT {parent} AS parent, {table.id} AS id {of_root} AND {table.id} > ? ORDER BY {table.id} LIMIT {_PAGE})"
+    )
+    texts, last, number = [first], first, 1
+    while number < total:
+        count, named, ids, parents = connection.execute(page, [*values, *values, last]).fetchone()
+        if not count or named != count or parents != f"{last},{ids}"[: len(ids)] or not _ascend(last, ids, count, width):
+            return None
+        texts.append(ids)
+        last = ids[-width:]
+        number += count
+    if number != total:
+        return None
+    chain = Chain(",".join(texts), width, orphan_of or None, spaces)
+    return None if orphan_of and chain.index(orphan_of) is not None else chain  # a loop
+
+
+def _ascend(last: str, ids: str, count: int, width: int) -> bool:
+    """Whether a text is so many ids of one width, each larger than the one before: no comma stands in one, none comes twice."""
+    found = ids.split(",")
+    widths = {*map(len, found)}
+    return len(found) == count and widths == {width} and ids.isascii() and all(map(lt, (last, *found), found))
