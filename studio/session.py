@@ -37,6 +37,7 @@ if TYPE_CHECKING:
     from studio.neighbours import Neighbours
     from studio.render.snippets import Source
     from studio.requests import GraphSpec
+    from studio.stretch import Stretch
 
 STATES_KEPT, STATES_BYTES = 64, 64_000_000
 COMPARED_KEPT, COMPARED_BYTES = 64, 64_000_000
@@ -211,6 +212,11 @@ class Session(Acting):
         if not len(tree):
             raise self._no_thread(thread_id)
         return tree
+
+    def stretch(self, thread_id: str) -> Stretch | None:
+        """A long thread that is one plain chain without its tree; None where a tree is needed, or there already."""
+        with self._lock:
+            return self.spots.stretch(thread_id)
 
     def passing_tree(self, thread_id: str) -> CheckpointTree:
         """The thread's tree for one look: it is not kept, and does not grow."""

@@ -15,10 +15,12 @@ from msgspec import Struct
 from studio.explain import Explainer
 from studio.forest import Forest
 from studio.history.namespaces import static_ns
+from studio.history.tally import Tally
 from studio.model import Address, Row
 from studio.overlay import Overlay
 from studio.stores.chain import Chain, Chained
-from studio.tree import AT_ONCE
+from studio.stretch import Stretch
+from studio.tree import AT_ONCE, CheckpointTree
 
 LONG = AT_ONCE
 """Checkpoints up to which a thread's tree is there at once; it also says what is odd in the thread."""
@@ -99,15 +101,30 @@ class Spots:
         if found is None:
             return None
         long, at = found
-        first = max(0, at - 1)
-        wanted = [long.address(one) for one in range(first, min(len(long.chain), at + 2))]
-        headers = long.store.headers(wanted)
-        if [header.address for header in headers] != wanted:
+        part = self._part(long, at, at + 1)
+        return part.row(address) if part is not None else None
+
+    def stretch(self, thread_id: str) -> Stretch | None:
+        """The thread as its whole tree, where it has no subgraphs and a pass over its headers finds the chain."""
+        long = self._long(thread_id)
+        if long is None or len(long.chain.spaces) > 1:
+            return None
+        survey = long.store.survey(thread_id, long.chain)
+        self._overlay.writes_end(thread_id)  # notes writes that wait for a checkpoint
+        if survey is None:
+            return None
+        tally = Tally(blank=[f"#{at}" for at in survey.blank], skewed=[f"#{at}" for at in survey.skewed])
+        return Stretch(thread_id, long.chain, tally, lambda start, stop: self._part(long, start, stop))
+
+    def _part(self, long: _Long, start: int, stop: int) -> CheckpointTree | None:
+        """A tree in which the rows start..stop-1 of a chain are as in the whole one; None where one of them is gone."""
+        first, end = max(0, start - 1), min(len(long.chain), stop + 1)
+        headers = long.store.headers_between(long.address(first), long.address(end - 1))
+        if [header.checkpoint_id for header in headers] != [long.chain[at] for at in range(first, end)]:
             return None
         graphs = {static_ns(space.ns): space.last_row for space in long.chain.spaces}
         lasts = long.store.headers_at(list(graphs.values()))
-        head = long.address(len(long.chain) - 1)
-        return self._forest.part(headers, first, head, lasts).row(address)
+        return self._forest.part(headers, first, long.address(len(long.chain) - 1), lasts)
 
     def above(self, address: Address) -> tuple[Address | None] | None:
         """What a checkpoint grew from, in a tuple: a first one grew from nothing."""
@@ -130,8 +147,10 @@ class Spots:
         if found is None:
             return None
         long, at = found
-        children = long.store.headers([long.address(at + 1)]) if at + 1 < len(long.chain) else []
-        return [(child.checkpoint_id, child.source) for child in children]
+        if at + 1 == len(long.chain):
+            return []
+        child = long.address(at + 1)
+        return [(one.checkpoint_id, one.source) for one in long.store.headers_between(child, child)]
 
 
 def _named(chain: Chain, word: str) -> int | None:

@@ -16,7 +16,7 @@ from studio.history.gaps import missing_steps
 from studio.history.growth import Growth
 from studio.history.node import Node
 from studio.history.refs import resolve
-from studio.history.tally import Tally
+from studio.history.tally import Tally, orphan
 from studio.model import Address, Checkpoint, NodeRun, Problem, Row, Status
 from studio.times import seconds_between
 
@@ -83,9 +83,7 @@ class CheckpointTree(Growth):
 
     def _problems(self) -> list[Problem]:
         out = [
-            Problem(
-                "orphan-parent", f"{self.thread_id} #{self._nodes[key].number}", f"its parent {parent[1]} is not in this file"
-            )
+            orphan(self.thread_id, self._nodes[key].number, parent[1])
             for parent, keys in self._waiting.items()
             for key in keys
             if self._nodes[key].checkpoint.origin == "base"
@@ -97,15 +95,7 @@ class CheckpointTree(Growth):
         if self._loops:
             numbers = ", ".join(f"#{self._nodes[key].number}" for key in sorted(self._loops, key=lambda k: self._nodes[k].index))
             out.append(Problem("parent-loop", self.thread_id, f"parent links form a loop: {numbers}"))
-        tally = self._tallied()
-        if tally.blank:
-            why = self.lacks_metadata or f"step and source cannot be read: {', '.join(tally.blank[:8])}"
-            out.append(Problem("no-metadata", self.thread_id, why))
-        if tally.skewed:
-            out.append(
-                Problem("clock-step", self.thread_id, f"older than its parent by its own time: {', '.join(tally.skewed[:8])}")
-            )
-        return out
+        return [*out, *self._tallied().problems(self.thread_id, self.lacks_metadata)]
 
     def _tallied(self) -> Tally:
         if self._tally.turned != self._turned:

@@ -40,16 +40,19 @@ CREATE INDEX by_key ON checkpoints (thread_id, checkpoint_ns, checkpoint_id);
 """
 Stored = tuple[str, str, str | None, int]
 """Namespace, id, parent, second of the clock."""
+BLANK, SEALED = -1, -2
+"""Instead of a second: a row without step and source, an encrypted one."""
 
 
 def add(path: Path, rows: list[Stored], thread: str = "t") -> None:
     with closing(sqlite3.connect(path)) as connection, connection:
         for ns, identity, parent, second in rows:
-            stamp = f"2026-03-14T14:{second // 60:02d}:{second % 60:02d}.000001+00:00"
+            tag, clock = "msgpack+aes" if second == SEALED else "msgpack", second if second >= 0 else 30
+            stamp = f"2026-03-14T14:{clock // 60:02d}:{clock % 60:02d}.000001+00:00"
             blob = encode("msgpack", {"v": 4, "ts": stamp, "id": identity, "channel_values": {"n": second}})
-            metadata = f'{{"source": "loop", "step": {second}, "parents": {{}}}}'.encode()
+            metadata = f'{{"source": "loop", "step": {second}, "parents": {{}}}}'.encode() if second != BLANK else b"{}"
             connection.execute(
-                "INSERT INTO checkpoints VALUES (?, ?, ?, ?, 'msgpack', ?, ?)", (thread, ns, identity, parent, blob, metadata)
+                "INSERT INTO checkpoints VALUES (?, ?, ?, ?, ?, ?, ?)", (thread, ns, identity, parent, tag, blob, metadata)
             )
 
 
@@ -112,6 +115,16 @@ def agree(path: Path, refs: list[str], thread: str = "t") -> None:
                 assert without_lanes(session.row(address)) == without_lanes(row)
                 assert session.base_of(address) == whole.base_of(address)
                 assert session.origin(address) == whole.origin(address)
+        with opened(path) as session:
+            stretch = session.stretch(thread)
+            if stretch is not None:
+                rows = tree.rows()
+                for start, stop in {(0, len(tree)), (0, 1), (len(tree) - 1, len(tree)), (len(tree) // 2, len(tree) // 2 + 1)}:
+                    assert stretch.rows(start, stop) == rows[start:stop]
+                assert [stretch.place(row.checkpoint.address) for row in rows] == list(range(len(stretch)))
+                assert (stretch.problems, stretch.namespaces) == (tree.problems, tree.namespaces)
+                assert (stretch.branch_count, stretch.lane_count) == (tree.branch_count, tree.lane_count)
+                assert session.problems() == whole.problems()
         for ref in refs:
             for ns in (None, ""):
                 with opened(path) as session:
@@ -130,7 +143,7 @@ def histories(draw: st.DrawFn) -> list[Stored]:
     for _ in range(draw(st.integers(0, 2))):
         at = draw(st.integers(0, count - 1))
         ns, identity, parent, second = rows[at]
-        odd = draw(st.sampled_from(["parent", "clock", "id", "inner", "twice", "own child"]))
+        odd = draw(st.sampled_from(["parent", "clock", "id", "inner", "twice", "own child", "blank", "sealed"]))
         if odd == "parent":
             rows[at] = (ns, identity, draw(st.sampled_from([None, "gone", *ids])), second)
         elif odd == "clock":
@@ -139,6 +152,8 @@ def histories(draw: st.DrawFn) -> list[Stored]:
             rows[at] = (ns, draw(st.sampled_from(["4", "zz", "c,12", "ä001", "c0001"])), parent, second)
         elif odd == "inner":
             rows.append((draw(st.sampled_from(["sub", "sub:1"])), draw(st.sampled_from(["3", "c001", "c900"])), None, second))
+        elif odd in ("blank", "sealed"):
+            rows[at] = (ns, identity, parent, BLANK if odd == "blank" else SEALED)
         else:
             rows.append(rows[at] if odd == "twice" else (ns, identity, identity, second))
     return draw(st.sampled_from([rows, rows[::-1], random.Random(7).sample(rows, len(rows))]))
@@ -213,3 +228,22 @@ def test_one_checkpoint_of_a_long_thread_is_shown_and_compared_without_its_tree(
         assert studio("show", path, ref).out.startswith(f"#{number} superstep")
     assert studio("diff", path, "2000").out.startswith("#1999 → #2000 superstep")
     assert studio("diff", path, "1000", "1010").out.startswith("#1000 → #1010 superstep")
+
+
+@pytest.mark.usefixtures("without_tree")
+def test_some_rows_of_a_long_thread_are_listed_without_its_tree(studio: Studio, tmp_path: Path) -> None:
+    rows = plain(4_000)
+    rows[9] = (*rows[9][:3], 3)
+    rows[17] = (*rows[17][:3], BLANK)
+    path = lay_down(tmp_path / "x.sqlite", [("", "c00000", "gone", 0), *rows[1:]])
+    last = studio("tree", path, "--limit", "3").out.splitlines()
+    assert last[:2] == ["t · 4,000 checkpoints · 1 branch", "  … 3,997 earlier"]
+    assert [text.split()[1] for text in last[2:5]] == ["#3997", "#3998", "#3999"]
+    assert "#3999" in last[4] and last[4].endswith("HEAD")
+    found = studio("tree", path, "--around", "2000", "--json").doc
+    assert [row["number"] for row in found["rows"]] == [str(at) for at in range(1_990, 2_011)]
+    assert [(one["kind"], one["where"]) for one in found["problems"]] == [
+        ("orphan-parent", "t #0"),
+        ("no-metadata", "t"),
+        ("clock-step", "t"),
+    ]

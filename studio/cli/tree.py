@@ -15,6 +15,7 @@ from studio.model import Address, Problem, Row
 from studio.render import explained, labels
 from studio.render.gate import line
 from studio.session import Session
+from studio.stretch import Stretch
 from studio.tagged import dumps
 from studio.tree import CheckpointTree, Key
 
@@ -28,61 +29,88 @@ def run(options: Namespace, out: Out) -> int:
         raise UsageError("--ns and --all-ns exclude each other", "leave one out")
     with opened(options, out) as session:
         thread = session.one_thread(options.thread)
-        tree = session.tree(thread)
         ns = None if options.all_ns else options.ns or ""
-        if ns and ns not in tree.namespaces:
-            known = tuple(name for name in tree.namespaces if name)
-            hint = "--all-ns shows every row" if known else "it has no subgraph: leave --ns out"
-            raise RefError(f"thread {thread!r} has no namespace {ns!r}", hint, "no-such-namespace", candidates=known)
-        keys = tree.keys(ns)
-        start, stop = _window(tree, keys, options)
-        pages = _pages(tree, keys, start, stop, whole=ns is None or tree.namespaces == (ns,), redraw=not out.as_json)
+        shown = _shown(session, thread, ns, options, redraw=not out.as_json)
+        start, stop = _window(shown, session, options)
+        pages = (shown.rows(first, min(stop, first + PAGE)) for first in range(start, stop, PAGE))
         if out.as_json:
             documents = Documents(out.show_secrets)
-            head = dumps({"thread_id": thread, "total": len(keys), "first": start})
+            head = dumps({"thread_id": thread, "total": len(shown), "first": start})
             lost: list[StudioError] = []
             rows = (dumps(documents.row(row)) for page in _until_lost(pages, lost) for row in page)
-            problems = (dumps(documents.problems([*_told(lost, session), *tree.problems])) for _ in range(1))
+            problems = (dumps(documents.problems([*_told(lost, session), *shown.problems])) for _ in range(1))
             out.pieces(chain((head[:-1], ',"rows":['), _with_commas(rows), ('],"problems":',), problems, "}"))
             return lost[0].exit_code if lost else 0
-        _text(tree, pages, keys, start, stop, out)
+        _text(shown, pages, start, stop, out)
         if words := session.view_words:
             out.say(out.paint(f"shown: {line(words, 200)}", "dim"))
-        _others(tree, ns, out)
-        _say(out, [*session.problems(), *tree.problems])
+        _others(shown, ns, out)
+        _say(out, [*session.problems(), *shown.problems])
     return 0
 
 
-def _window(tree: CheckpointTree, keys: list[Key], options: Namespace) -> tuple[int, int]:
+class _Part:
+    """The rows of a tree, or of one namespace of it, by their places among those."""
+
+    def __init__(self, tree: CheckpointTree, ns: str | None, *, redraw: bool) -> None:
+        """`redraw` gives the rows of one namespace lanes of their own."""
+        self.thread_id = tree.thread_id
+        self.namespaces, self.branch_count, self.lane_count = tree.namespaces, tree.branch_count, tree.lane_count
+        self._tree = tree
+        self._keys = tree.keys(ns)
+        self._is_whole = ns is None or tree.namespaces == (ns,)
+        self._own = lanes.own_lanes(tree, self._addresses(self._keys)) if redraw and not self._is_whole else None
+
+    def __len__(self) -> int:
+        return len(self._keys)
+
+    @property
+    def problems(self) -> list[Problem]:
+        return self._tree.problems
+
+    def place(self, address: Address) -> int | None:
+        key = (address.checkpoint_ns, address.checkpoint_id)
+        return self._keys.index(key) if key in self._keys else None
+
+    def rows(self, start: int, stop: int) -> list[Row]:
+        if self._is_whole:
+            return self._tree.rows(start, stop)
+        rows = [self._tree.row(address) for address in self._addresses(self._keys[start:stop])]
+        return [lanes.redrawn(row, self._own) for row in rows] if self._own is not None else rows
+
+    def _addresses(self, keys: list[Key]) -> list[Address]:
+        return [Address(self.thread_id, *key) for key in keys]
+
+
+def _shown(session: Session, thread: str, ns: str | None, options: Namespace, *, redraw: bool) -> _Part | Stretch:
+    """What there is to show: without the whole tree where a few rows of a long plain thread are asked for."""
+    few = options.around is not None if not options.limit else options.limit <= PAGE
+    stretch = session.stretch(thread) if few and not ns else None
+    if stretch is not None:
+        return stretch
+    tree = session.tree(thread)
+    if ns and ns not in tree.namespaces:
+        known = tuple(name for name in tree.namespaces if name)
+        hint = "--all-ns shows every row" if known else "it has no subgraph: leave --ns out"
+        raise RefError(f"thread {thread!r} has no namespace {ns!r}", hint, "no-such-namespace", candidates=known)
+    return _Part(tree, ns, redraw=redraw)
+
+
+def _window(shown: _Part | Stretch, session: Session, options: Namespace) -> tuple[int, int]:
     """First and one past the last row to show: the last `--limit`, or those around a row."""
-    count = len(keys)
+    count = len(shown)
     limit = options.limit or (count if options.around is None else 21)
     if options.around is None:
         return max(0, count - limit), count
-    around = tree.resolve(options.around, options.ns)
-    key = (around.checkpoint_ns, around.checkpoint_id)
-    if key not in keys:
+    around = session.resolve(options.around, shown.thread_id, options.ns)
+    middle = shown.place(around)
+    if middle is None:
         raise RefError(
-            f"#{tree.number(around)} is in the namespace {around.checkpoint_ns or 'of the root'!r}",
+            f"#{session.number(around)} is in the namespace {around.checkpoint_ns or 'of the root'!r}",
             "--all-ns shows all rows, --ns NS those of one namespace",
         )
-    middle = keys.index(key)
     start = max(0, min(middle - limit // 2, count - limit))
     return start, min(count, start + limit)
-
-
-def _pages(tree: CheckpointTree, keys: list[Key], start: int, stop: int, *, whole: bool, redraw: bool) -> Iterator[list[Row]]:
-    """Rows start..stop-1 of these keys, a page at a time; `redraw` gives those of a part of the tree lanes of their own."""
-    if not whole:
-        addresses = [Address(tree.thread_id, *key) for key in keys]
-        own = lanes.own_lanes(tree, addresses) if redraw else {}
-    for first in range(start, stop, PAGE):
-        last = min(stop, first + PAGE)
-        if whole:
-            yield tree.rows(first, last)
-        else:
-            rows = [tree.row(address) for address in addresses[first:last]]
-            yield [lanes.redrawn(row, own) for row in rows] if redraw else rows
 
 
 def _until_lost(pages: Iterator[list[Row]], lost: list[StudioError]) -> Iterator[list[Row]]:
@@ -102,22 +130,22 @@ def _with_commas(texts: Iterable[str]) -> Iterator[str]:
         yield f",{text}" if number else text
 
 
-def _text(tree: CheckpointTree, pages: Iterator[list[Row]], keys: list[Key], start: int, stop: int, out: Out) -> None:
-    branches = labels.plural(tree.branch_count, "branch")
-    out.say(out.paint(f"{line(tree.thread_id)} · {labels.plural(len(keys), 'checkpoint')} · {branches}", "bold"))
+def _text(shown: _Part | Stretch, pages: Iterator[list[Row]], start: int, stop: int, out: Out) -> None:
+    branches = labels.plural(shown.branch_count, "branch")
+    out.say(out.paint(f"{line(shown.thread_id)} · {labels.plural(len(shown), 'checkpoint')} · {branches}", "bold"))
     if start:
         out.say(out.paint(f"  … {start:,} earlier", "dim"))
     first = next(pages, [])
     alone = len(first) == stop - start  # of more than a page, the columns must do for all that follows
-    width = max((max(row.lanes, default=row.lane) for row in first), default=0) + 1 if alone else tree.lane_count
-    number = max((len(row.number) for row in first), default=1) + 1 if alone else len(str(len(keys))) + 3
+    width = max((max(row.lanes, default=row.lane) for row in first), default=0) + 1 if alone else shown.lane_count
+    number = max((len(row.number) for row in first), default=1) + 1 if alone else len(str(len(shown))) + 3
     label = min(34, max((len(line(row.label)) for row in first), default=1)) if alone else 34
     above: Row | None = None
     for row in chain(first, chain.from_iterable(pages)):
         out.say(_line(row, above, min(lanes.MOST, width), number, label, out))
         above = row
-    if stop < len(keys):
-        out.say(out.paint(f"  … {len(keys) - stop:,} later", "dim"))
+    if stop < len(shown):
+        out.say(out.paint(f"  … {len(shown) - stop:,} later", "dim"))
 
 
 def _line(row: Row, above: Row | None, width: int, number: int, label: int, out: Out) -> str:
@@ -151,8 +179,8 @@ def _line(row: Row, above: Row | None, width: int, number: int, label: int, out:
     return " ".join(cells).rstrip()
 
 
-def _others(tree: CheckpointTree, ns: str | None, out: Out) -> None:
-    rest = [one for one in tree.namespaces if one != ns] if ns is not None else []
+def _others(shown: _Part | Stretch, ns: str | None, out: Out) -> None:
+    rest = [one for one in shown.namespaces if one != ns] if ns is not None else []
     if rest:
         first = line(rest[0], 60) + (", …" if len(rest) > 1 else "")
         words = f"{labels.plural(len(rest), 'more namespace')}: --all-ns shows them, --ns NS one ({first})"

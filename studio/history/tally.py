@@ -9,7 +9,11 @@ from msgspec import Struct, field
 
 from studio.history.facts import Key
 from studio.history.node import Node
+from studio.model import Problem
 from studio.times import seconds_between
+
+NAMED = 8
+"""Rows that a problem names."""
 
 
 class Tally(Struct):
@@ -30,6 +34,17 @@ class Tally(Struct):
         """Rows of the root namespace without a child."""
         return self.seen - self.inner - self.parents
 
+    def problems(self, thread_id: str, lacks_metadata: str = "") -> list[Problem]:
+        out = []
+        if self.blank:
+            why = lacks_metadata or f"step and source cannot be read: {', '.join(self.blank[:NAMED])}"
+            out.append(Problem("no-metadata", thread_id, why))
+        if self.skewed:
+            out.append(
+                Problem("clock-step", thread_id, f"older than its parent by its own time: {', '.join(self.skewed[:NAMED])}")
+            )
+        return out
+
     def take_in(self, nodes: Mapping[Key, Node]) -> None:
         """Count the rows behind those that were seen; they stand in the order in which they came."""
         for node in islice(nodes.values(), self.seen, None):
@@ -43,11 +58,16 @@ class Tally(Struct):
                 continue
             above = nodes[node.parent]
             self.parents += not node.key[0] and above.children[0] == node.key  # each by its first child
-            if _is_skewed(header.created_at, above.checkpoint.created_at):
+            if is_skewed(header.created_at, above.checkpoint.created_at):
                 self.skewed.append(f"#{node.number}")
 
 
-def _is_skewed(after: str | None, before: str | None) -> bool:
+def orphan(thread_id: str, number: str, parent_id: str) -> Problem:
+    return Problem("orphan-parent", f"{thread_id} #{number}", f"its parent {parent_id} is not in this file")
+
+
+def is_skewed(after: str | None, before: str | None) -> bool:
+    """Whether a checkpoint is older than its parent by their own times."""
     if before is None or after is None or before <= after:  # equal offsets, the rule, compare as text
         return False
     gap = seconds_between(before, after)

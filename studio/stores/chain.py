@@ -11,11 +11,14 @@ from collections.abc import Sequence
 from operator import lt
 from typing import Protocol
 
-from msgspec import Struct
+from msgspec import Struct, field
 
+from studio.history.tally import NAMED, is_skewed
 from studio.model import Address, Checkpoint
 from studio.stores import rows
+from studio.stores.headers import HEAD_BYTES, created_at, step_and_source
 from studio.stores.layout import Layout
+from studio.stores.sealed import is_sealed
 
 _PAGE = 10_000
 """Rows that are proven together."""
@@ -79,14 +82,27 @@ class Chain:
         return max(space.last_row for space in self.spaces)
 
 
+class Survey(Struct):
+    """What is odd in a chain, by the places of the first such rows."""
+
+    blank: list[int] = field(default_factory=list)
+    """Without step and source."""
+    skewed: list[int] = field(default_factory=list)
+    """Older than the row before."""
+    encrypted: int = 0
+
+
 class Chained(Protocol):
     """A store that proves chains."""
 
     def chain(self, thread_id: str, longer_than: int) -> Chain | None:
         """The root checkpoints of a thread that has more than so many, where they are proven to be one plain chain."""
 
-    def headers(self, addresses: Sequence[Address]) -> list[Checkpoint]:
-        """The headers of the checkpoints that are there; none where a damaged table cannot tell."""
+    def survey(self, thread_id: str, chain: Chain) -> Survey | None:
+        """What a pass over the chain's headers shows; None where a damaged table cannot tell, or the chain is not as it was."""
+
+    def headers_between(self, first: Address, last: Address) -> list[Checkpoint]:
+        """The headers of a namespace from one id to another; none where a damaged table cannot tell."""
 
     def headers_at(self, rowids: Sequence[int]) -> list[Checkpoint]: ...
 
@@ -131,6 +147,31 @@ def read(connection: sqlite3.Connection, layout: Layout, thread_id: str, longer_
         return None
     chain = Chain(",".join(texts), width, orphan_of or None, spaces)
     return None if orphan_of and chain.index(orphan_of) is not None else chain  # a loop
+
+
+def survey(connection: sqlite3.Connection, layout: Layout, thread_id: str, chain: Chain) -> Survey | None:
+    """Goes through the headers in bounded memory; None where the rows are not those of the chain."""
+    table, found = layout.checkpoints, Survey()
+    where, values = rows.compared("thread_id", thread_id, layout.utf16)
+    columns = f"{table.id}, substr(checkpoint, 1, {HEAD_BYTES}), {table.or_null('metadata')}, {table.or_null('type')}"
+    of_root = f"FROM {table.name} WHERE {where} AND {table.ns} = '' ORDER BY {table.id}"
+    sealed: dict[object, bool] = {}
+    before: str | None = None
+    place = -1
+    for place, (identity, head, metadata, tag) in enumerate(connection.execute(f"SELECT {columns} {of_root}", values)):
+        if type(head) is not bytes or type(metadata) is not bytes:
+            head, metadata = rows.bytes_of(head), rows.bytes_of(metadata)
+        at = created_at(head, identity)
+        if place and is_skewed(at, before) and len(found.skewed) < NAMED:
+            found.skewed.append(place)
+        step, source = step_and_source(metadata)
+        if step is None and not source and len(found.blank) < NAMED:
+            found.blank.append(place)
+        if tag not in sealed:
+            sealed[tag] = isinstance(tag, str) and is_sealed(tag)
+        found.encrypted += sealed[tag]
+        before = at
+    return found if place + 1 == len(chain) and identity == chain[place] else None
 
 
 def _ascend(last: str, ids: str, count: int, width: int) -> bool:

@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from studio.model import Address, Checkpoint, RawCheckpoint
-from studio.stores import chain, rows
+from studio.stores import chain as chains
+from studio.stores import rows
 from studio.stores.base import ThreadKeys
+from studio.stores.chain import Chain, Survey
 from studio.stores.headers import HEAD_BYTES, created_at, is_uuid6
 from studio.stores.layout import Table
 from studio.stores.look import PAGE_BYTES, cursor
@@ -120,9 +122,9 @@ class Queries(WriteQueries):
         )
         return Outline(tuple(links), total, first_at, last_at, encrypted)
 
-    def chain(self, thread_id: str, longer_than: int) -> chain.Chain | None:
+    def chain(self, thread_id: str, longer_than: int) -> Chain | None:
         return self._damage.either(
-            self._table, lambda: chain.read(self._connection, self._layout, thread_id, longer_than), lambda: None
+            self._table, lambda: chains.read(self._connection, self._layout, thread_id, longer_than), lambda: None
         )
 
     def is_inside(self, thread_id: str, ref: str, *, in_part: bool) -> bool:
@@ -133,12 +135,20 @@ class Queries(WriteQueries):
         query = f"SELECT 1 FROM {table.name} WHERE {where} AND {table.ns} <> '' AND {same} LIMIT 1"
         return self._connection.execute(query, [*values, ref]).fetchone() is not None
 
-    def headers(self, addresses: Sequence[Address]) -> list[Checkpoint]:
-        """Of the checkpoints that are there; none where the table is damaged."""
-        columns = rows.header_columns(self._layout)
+    def survey(self, thread_id: str, found: Chain) -> Survey | None:
+        return self._damage.either(
+            self._table, lambda: chains.survey(self._connection, self._layout, thread_id, found), lambda: None
+        )
+
+    def headers_between(self, first: Address, last: Address) -> list[Checkpoint]:
+        """Of one namespace, from one id to another; none where the table is damaged."""
 
         def by_query() -> list[Checkpoint]:
-            return [rows.header(row)[1] for address in addresses for row in self._at(self._table, columns, address)]
+            where, values = rows.at(self._table, first, self._layout.utf16, ">=")
+            until, bound = rows.compared(self._table.id, last.checkpoint_id, self._layout.utf16, "<=")
+            columns = rows.header_columns(self._layout)
+            query = f"SELECT {columns} FROM {self._table.name} {where} AND {until} ORDER BY {self._table.id}"
+            return [rows.header(row)[1] for row in self._connection.execute(query, [*values, *bound])]
 
         return self._damage.either(self._table, by_query, list)
 

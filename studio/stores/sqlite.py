@@ -18,7 +18,7 @@ from studio.model import Address, Checkpoint, Problem, RawCheckpoint, WriteRow
 from studio.stores import rows, waiting
 from studio.stores.base import Capability, ThreadKeys
 from studio.stores.bounded import counted
-from studio.stores.chain import Chain
+from studio.stores.chain import Chain, Survey
 from studio.stores.damage import Damage, Saved
 from studio.stores.layout import Layout, find_layout
 from studio.stores.outline import Outline, Summary
@@ -146,8 +146,14 @@ class SqliteStore:
     def is_inside(self, thread_id: str, ref: str, *, in_part: bool = False) -> bool:
         return self._look(lambda queries: queries.is_inside(thread_id, ref, in_part=in_part))
 
-    def headers(self, addresses: Sequence[Address]) -> list[Checkpoint]:
-        return self._look(lambda queries: queries.headers(addresses))
+    def survey(self, thread_id: str, chain: Chain) -> Survey | None:
+        found = self._look(lambda queries: queries.survey(thread_id, chain))
+        if found is not None:
+            self._note_mixture(thread_id, found.encrypted, len(chain))
+        return found
+
+    def headers_between(self, first: Address, last: Address) -> list[Checkpoint]:
+        return self._look(lambda queries: queries.headers_between(first, last))
 
     def headers_at(self, rowids: Sequence[int]) -> list[Checkpoint]:
         return self._look(lambda queries: queries.headers_at(rowids))
