@@ -19,7 +19,7 @@ import ormsgpack
 
 from studio.codec.arrays import as_array
 from studio.codec.inert import MISSING, MapValue
-from studio.codec.packed import common_end, common_start, differing, same_bytes
+from studio.codec.packed import LONG, common_end, common_start, differing, same_bytes
 from studio.codec.paths import (
     get,
     item_id,
@@ -36,6 +36,8 @@ from studio.errors import RefError
 from studio.model import Change, Value
 from studio.value import Tagged, equal, sort_key
 
+_LARGE = 10_000
+"""Characters, bytes or items of a value that is not packed together with what stands beside it."""
 Trail = tuple[Any, str] | None  # (trail of the parent, step): paths are only joined for changes
 
 
@@ -131,7 +133,16 @@ def _maps(
 
 def _unlike(names: Sequence[Any], left: Sequence[Any], right: Sequence[Any]) -> list[Any]:
     """The names of the values that may differ."""
-    return [names[at] for span in differing(left, right) for at in range(*span) if not _same_quick(left[at], right[at])]
+    spans = differing(left, right) if len(left) > LONG else [(0, len(left))]
+    return [names[at] for span in spans for at in range(*span) if not _is_same(left[at], right[at])]
+
+
+def _is_same(a: Any, b: Any) -> bool:
+    """`_same_quick` that leaves what is large to whoever compares its parts, so that nothing large is packed twice."""
+    parts = list(a.values()) if isinstance(a, dict) else a if isinstance(a, list) else ()
+    if len(parts) > LONG or any(isinstance(part, (str, bytes, list, dict)) and len(part) > _LARGE for part in parts):
+        return a is b
+    return _same_quick(a, b)
 
 
 def _typed_maps(trail: Trail, a: Any, b: Any) -> list[Any]:

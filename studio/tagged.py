@@ -14,6 +14,7 @@ import json
 import math
 import re
 from collections.abc import Callable, Mapping
+from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 from studio.codec import jsontext
@@ -94,7 +95,7 @@ def _one(item: Any, key: str | None, stack: list[Any], limit: int | None) -> Any
     if isinstance(item, list):
         return _list(item, key, stack, limit)
     if isinstance(item, dict):
-        if any(name[:1] == "$" for name in item):
+        if "$" in "".join(item) and any(name[:1] == "$" for name in item):
             return _pairs(list(item.items()), stack, limit)
         return _map(item, stack, limit)
     if isinstance(item, Tagged):
@@ -129,7 +130,7 @@ def _list(items: list[Any], key: str | None, stack: list[Any], limit: int | None
 
 
 def _map(entries: dict[str, Any], stack: list[Any], limit: int | None) -> Any:
-    shown = entries if limit is None or len(entries) <= limit else dict(list(entries.items())[:limit])
+    shown = entries if limit is None or len(entries) <= limit else dict(islice(entries.items(), limit))
     out: dict[str, Any] = dict.fromkeys(map(str, shown))
     stack.extend((item, name, out, name) for name, item in shown.items())
     return out if len(shown) == len(entries) else {"$cut": {"size": len(entries), "head": out}}

@@ -12,7 +12,7 @@ from __future__ import annotations
 import contextlib
 from typing import Any
 
-from studio.codec import jsontext, msgpack_slow
+from studio.codec import jsontext, msgpack_slow, shared
 from studio.codec.inert import KEY_HINT, MISSING, MapValue, Missing, Opaque, Stored, StoredDict, with_stored_form
 from studio.codec.objects import Tagged, dump_json, pack, unpack
 from studio.codec.same import equal, sort_key
@@ -69,6 +69,10 @@ def _to_bytes(blob: Any) -> bytes:
 
 
 def _decode_msgpack(raw: bytes) -> Any:
+    if len(raw) >= shared.LARGE:
+        known = shared.unpack(raw)
+        if known is not MISSING:
+            return known
     value = unpack(raw)
     if isinstance(value, Opaque) or _packs_to(value, raw):
         return value

@@ -6,6 +6,7 @@ Where two long lists are nearly the same, only the parts that differ are left to
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from operator import is_
 from typing import Any
 
 import ormsgpack
@@ -49,7 +50,7 @@ def differing(left: Sequence[Any], right: Sequence[Any]) -> Iterator[tuple[int, 
     stack = [(at, min(at + _PART, len(left))) for at in range(0, len(left), _PART)][::-1]
     while stack:
         start, stop = stack.pop()
-        if same_bytes(left[start:stop], right[start:stop]):
+        if all(map(is_, left[start:stop], right[start:stop])) or same_bytes(left[start:stop], right[start:stop]):
             continue
         if stop - start <= LONG:
             yield start, stop

@@ -41,9 +41,10 @@ def equal(a: Any, b: Any) -> bool:
             if not isinstance(b, dict) or len(a) != len(b):
                 return False
             if len(a) > LONG:
-                if a.keys() != b.keys():
+                in_order = list(a) == list(b)
+                if not in_order and a.keys() != b.keys():
                     return False
-                values = list(a.values()), list(b.values()) if list(a) == list(b) else [b[key] for key in a]
+                values = list(a.values()), list(b.values()) if in_order else [b[key] for key in a]
                 stack.append((_PARTS, (*values, differing(*values))))
                 continue
             for key, left in a.items():

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from msgspec import Struct, field
 
+from studio.codec import shared
 from studio.explain.cache import Bounded
 from studio.explain.channels import CONTROL, ERROR, INTERRUPT, MARKERS, NULL_TASK, RESUME
 from studio.explain.ids import TaskPath, is_synthetic, parse_path
@@ -106,6 +107,7 @@ def forget_large() -> None:
     """Let go of the large values, which nobody will ask for again once a store has changed or was closed."""
     with _lock:
         _kept.clear()
+    shared.forget()
 
 
 def null_writes(tasks: Mapping[str, TaskRows]) -> Sequence[WriteRow]:

@@ -8,7 +8,6 @@ front end reveals one value at a time.
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
 from functools import lru_cache
 from typing import Any
 
@@ -88,6 +87,7 @@ _SHAPES = (
 )
 """Texts of which one stands in whatever the shape fits, and the shape. Each takes linear time: what may be repeated is bounded
 or cannot hold the beginning of another match."""
+_TRIGGERS = tuple((trigger, shape) for triggers, shape in _SHAPES for trigger in triggers)
 _NAME_LIMIT = 200
 """Characters at the end of a name that are looked at."""
 _COUNTED = re.compile(rf"_tokens?(?:_(?:{_FORM}))*$")
@@ -140,16 +140,10 @@ def has_secret(text: str) -> bool:
 
 
 def _has_secret(text: str) -> bool:
-    if any(shape.search(text) for triggers, shape in _SHAPES if _holds(text, triggers)):
-        return True
-    return next(named.spans(text, is_secret_name), None) is not None
-
-
-def _holds(text: str, triggers: Sequence[str]) -> bool:
-    for trigger in triggers:  # noqa: SIM110 - a generator for each of thousands of texts takes three times as long
-        if trigger in text:
+    for trigger, shape in _TRIGGERS:
+        if trigger in text and shape.search(text):
             return True
-    return False
+    return next(named.spans(text, is_secret_name), None) is not None
 
 
 _long_has_secret = lru_cache(maxsize=4)(_has_secret)
@@ -159,7 +153,7 @@ _long_has_secret = lru_cache(maxsize=4)(_has_secret)
 def mask_text(text: str) -> str:
     """A text with its secrets replaced, for logs and error texts where the rest should stay readable."""
     for triggers, shape in _SHAPES:
-        if _holds(text, triggers):
+        if any(trigger in text for trigger in triggers):
             text = shape.sub(MASKED, text)
     return named.masked(text, is_secret_name, MASKED)
 

@@ -17,10 +17,10 @@ SIZE = "CASE typeof(checkpoint) WHEN 'text' THEN length(CAST(checkpoint AS BLOB)
 """Bytes of a checkpoint; for a blob SQLite reads them from the row's header alone."""
 
 
-def header_columns(layout: Layout) -> str:
+def header_columns(layout: Layout, head: str = f"substr(checkpoint, 1, {HEAD_BYTES})") -> str:
     table = layout.checkpoints
     behind = f"{table.or_null('metadata')}, {table.or_null('type')}"
-    return f"rowid, {table.keys}, {layout.parent}, substr(checkpoint, 1, {HEAD_BYTES}), {SIZE}, {behind}"
+    return f"rowid, {table.keys}, {layout.parent}, {head}, {SIZE}, {behind}"
 
 
 def header_columns_before_blob(layout: Layout) -> str:
@@ -30,7 +30,8 @@ def header_columns_before_blob(layout: Layout) -> str:
 
 
 def raw_columns(layout: Layout) -> str:
-    return f"{header_columns(layout)}, checkpoint"
+    """The head is not asked for: SQLite would read the whole blob for it once more."""
+    return f"{header_columns(layout, head='NULL')}, checkpoint"
 
 
 def write_columns(table: Table, value: str = "NULL") -> str:
@@ -132,11 +133,11 @@ def headers(found: Iterable[Row], thread_id: str) -> list[tuple[int, Checkpoint]
 
 
 def raw(row: Row) -> RawCheckpoint:
-    tag = row[8]
+    tag, blob = row[8], bytes_of(row[9])
     return RawCheckpoint(
-        header(row)[1],
+        header(row if row[5] is not None else (*row[:5], blob[:HEAD_BYTES], *row[6:]))[1],
         tag if tag is None else text_of(tag),
-        bytes_of(row[9]),
+        blob,
         "json" if row[7] is not None else None,
         bytes_of(row[7]),
     )
