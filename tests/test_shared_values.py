@@ -76,6 +76,7 @@ def test_values_read_with_what_they_share_and_their_diff_are_those_of_values_rea
     alone = [ormsgpack.unpackb(blob, ext_hook=Tagged) for blob in blobs]
     assert [encode("msgpack", value) for value in together] == blobs
     assert [shown(value) for value in together] == [shown(value) for value in alone]
+    assert [shared.packed_size(value) for value in together] == list(map(len, blobs))
     after, before = (value["channel_values"] for value in together[:2])
     plain_after, plain_before = (value["channel_values"] for value in alone[:2])
     found, expected = diff(before, after), diff(plain_before, plain_after)

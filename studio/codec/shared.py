@@ -27,6 +27,8 @@ _KEPT = 8
 _DEEPEST = 6
 _MOST = 10_000
 """Entries of a map that are looked through for large ones."""
+_FEW = 16
+"""Entries of a map that are measured one by one."""
 _ENDS = 32
 _LIST = msgspec.msgpack.Decoder(list[Raw])
 _MAP = msgspec.msgpack.Decoder(dict[str, Raw])
@@ -46,6 +48,18 @@ def unpack(blob: bytes) -> Any:
         return _value(Raw(blob), None, 0)
     except (ValueError, TypeError, RecursionError, PatchError):
         return MISSING
+
+
+def packed_size(value: Any, depth: int = 0) -> int:
+    """Bytes that a plain value takes in a msgpack blob; `PatchError` for what none can hold. What was read a moment ago is not
+    packed again."""
+    with _lock:
+        known = next((len(raw) for _, raw, kept in _recent.values() if kept is value), None)
+    if known is not None:
+        return known
+    if type(value) is dict and len(value) <= _FEW and depth < _DEEPEST:
+        return len(pack(dict.fromkeys(value))) - len(value) + sum(packed_size(part, depth + 1) for part in value.values())
+    return len(pack(value))
 
 
 def forget() -> None:

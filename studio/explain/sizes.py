@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from msgspec import Struct, field
 
+from studio.codec.shared import packed_size
 from studio.errors import PatchError
 from studio.explain.blob import Blob
 from studio.explain.channels import is_internal
@@ -45,6 +46,6 @@ def stored_size(tag: str | None, value: Value) -> int:
         head = 2 if size in (1, 2, 4, 8, 16) else 3 if size < 1 << 8 else 4 if size < 1 << 16 else 6
         return size + head
     try:
-        return len(encode(tag, value))
+        return packed_size(value) if tag == "msgpack" and type(value) in (dict, list, str) else len(encode(tag, value))
     except PatchError:  # a value that this record cannot hold: it came from somewhere else
         return 0

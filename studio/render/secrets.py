@@ -8,6 +8,7 @@ front end reveals one value at a time.
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from functools import lru_cache
 from typing import Any
 
@@ -88,6 +89,7 @@ _SHAPES = (
 """Texts of which one stands in whatever the shape fits, and the shape. Each takes linear time: what may be repeated is bounded
 or cannot hold the beginning of another match."""
 _TRIGGERS = tuple((trigger, shape) for triggers, shape in _SHAPES for trigger in triggers)
+_CHARACTERS = frozenset("".join(trigger for trigger, _ in _TRIGGERS))
 _NAME_LIMIT = 200
 """Characters at the end of a name that are looked at."""
 _COUNTED = re.compile(rf"_tokens?(?:_(?:{_FORM}))*$")
@@ -139,15 +141,18 @@ def has_secret(text: str) -> bool:
     return _long_has_secret(text) if len(text) > _LONG else _has_secret(text)
 
 
-def _has_secret(text: str) -> bool:
-    for trigger, shape in _TRIGGERS:
+def _has_secret(text: str, triggers: Sequence[tuple[str, re.Pattern[str]]] = _TRIGGERS) -> bool:
+    for trigger, shape in triggers:
         if trigger in text and shape.search(text):
             return True
     return next(named.spans(text, is_secret_name), None) is not None
 
 
-_long_has_secret = lru_cache(maxsize=4)(_has_secret)
-"""One page asks several times about the same long text."""
+@lru_cache(maxsize=4)
+def _long_has_secret(text: str) -> bool:
+    """One page asks several times about the same long text. One character is looked for ten times as fast as several."""
+    there = {character for character in _CHARACTERS if character in text}
+    return _has_secret(text, [(trigger, shape) for trigger, shape in _TRIGGERS if there.issuperset(trigger)])
 
 
 def mask_text(text: str) -> str:
