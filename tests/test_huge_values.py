@@ -20,6 +20,7 @@ from studio.model import Address
 from studio.session import Session
 from studio.stores.queries import Queries
 from studio.value import equal
+from studio.web.views import forks
 from tests.factories import config, saver_at
 from tests.web.conftest import client_of
 
@@ -137,3 +138,14 @@ def test_a_page_reads_and_decodes_what_is_huge_once_and_compares_it_once(huge: P
             page = client.get(f"/f/huge.sqlite?tab={tab}")
             assert page.status_code == 200 and len(page.text) < 800_000
     assert {name for name, *_ in seen} == {"read", "unpacked", "compared"} and max(seen.values()) == 1
+
+
+def test_a_huge_text_is_not_put_into_the_fork_form_of_a_page_by_itself(huge: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    written: list[Any] = []
+    write = forks.json_text
+    monkeypatch.setattr(forks, "json_text", lambda value, *more: (written.append(value), write(value, *more))[1])
+    with client_of(huge) as client:
+        assert client.get("/f/huge.sqlite?tab=changes&path=/text").status_code == 200
+        assert written == []
+        assert client.get(f"/f/huge.sqlite?tab=changes&path=/rows/{COUNT}").status_code == 200
+        assert written == [{"id": f"row-{COUNT}", "n": COUNT}]

@@ -60,6 +60,10 @@ class Stage:
     graph: graph.GraphView | None = None
 
 
+LONGEST_EDIT = 100_000
+"""Characters or entries from which on a value is not put into the fork form of a page by itself."""
+
+
 @dataclass(frozen=True, slots=True)
 class Workspace:
     chrome: chrome_view.Chrome
@@ -350,7 +354,7 @@ class Desk:
         if path is None:
             return self.input_of(())
         value, exists = self.value_at(path)
-        if not exists:
+        if not exists or isinstance(value, (str, list, dict)) and len(value) > LONGEST_EDIT:
             return self.input_of(())
         row = forks.edit_row(0, path, value, show_secrets=self.session.show_secrets)
         return self.input_of((row,) if not row.big else ())
