@@ -14,9 +14,6 @@ from studio.model import Address, Author, Change, Comparison, Problem, State, Ve
 if TYPE_CHECKING:
     from studio.session import Session
 
-STEPS_BACK = 40
-"""How far a diff over several supersteps is traced step by step to name its authors."""
-
 
 def compare(session: Session, after: Address, before: Address | None = None, *, origin: bool = False) -> Comparison:
     """Changes over state values from `before` to `after`.
@@ -46,10 +43,12 @@ def compare(session: Session, after: Address, before: Address | None = None, *, 
     ]
     if before == parent:
         named: Sequence[Change] = session.explainer.with_authors(base, state, changes)
-    elif before is not None and session.origin(after) == before:
+    elif before is not None and before in (session.origin(after), session.forest.made_from(after)):
         named = [replace(change, authors=(Author(None, None, "source"),)) for change in changes]
-    elif before is not None and before.thread_id == after.thread_id:
-        named = _traced(session, before, after, changes)
+    elif before is not None:
+        from studio.tracing import traced  # what most looks at a file do not need
+
+        named = traced(session, before, after, changes)
     else:
         named = [replace(change, authors=(Author(None, None, "none"),)) for change in changes]
     unsure = [*(base.problems if base is not None else ()), *state.problems]
@@ -90,27 +89,3 @@ def stored_parent(session: Session, state: State) -> Address | None:
         return session.state(parent).checkpoint.address
     except RefError:
         return None
-
-
-def _traced(session: Session, before: Address, after: Address, changes: Sequence[Change]) -> list[Change]:
-    """Authors for a diff over several supersteps: who last changed that value, or what it lies in, on the way to `after`.
-
-    The way begins at `before`, or where the two branches part.
-    """
-    unknown = (Author(None, None, "none"),)
-    authors: dict[str, dict[Author, None]] = {}
-    exact: dict[str, tuple[Author, ...]] = {}
-    for address in session.way(before, after, STEPS_BACK - 1):
-        for change in compare(session, address, session.base_of(address)).changes:
-            authors.setdefault(change.channel, {}).update(dict.fromkeys(change.authors))
-            exact[change.path] = change.authors
-
-    def of(change: Change) -> tuple[Author, ...]:
-        path = change.path
-        while path:
-            if path in exact:
-                return exact[path]
-            path = path.rpartition("/")[0]
-        return tuple(authors.get(change.channel, ())) or unknown
-
-    return [replace(change, authors=of(change)) for change in changes]

@@ -112,6 +112,11 @@ class Forest:
         grown.tree.head = head
         return grown.tree
 
+    def made_from(self, fork: Address) -> Address | None:
+        """What a fork of ours was made from, in whichever thread that is; None for a checkpoint that is no fork of ours."""
+        found = self._origins.get(fork)
+        return found[0] if found is not None else None
+
     def tree(self, thread_id: str) -> CheckpointTree:
         grown = self._grown.get(thread_id)
         if grown is None:

@@ -139,6 +139,8 @@ class Author(Struct, frozen=True):
     task_id: str | None
     basis: Basis
     """`writes`: a stored write says so; `versions`: inferred from versions; `source`: an input or an edit; `none`: not known."""
+    side: Literal["after", "before"] = "after"
+    """`before`: made on the way to the state before, while the way to the state after left the value as it was."""
 
 
 class Trigger(Struct, frozen=True):

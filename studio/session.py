@@ -20,7 +20,6 @@ from studio.errors import OpenError, RefError, StudioError, UsageError
 from studio.explain import Explainer
 from studio.forest import Forest
 from studio.growing import Compared, Growth
-from studio.history.walk import way
 from studio.live import Watcher
 from studio.model import Address, Comparison, Hit, Problem, RawCheckpoint, Row, SeenGraph, State, Thread, Verdict
 from studio.overlay import Overlay
@@ -299,14 +298,11 @@ class Session(Acting):
             above = self.spots.above(address)
         return self.tree(address.thread_id).origin(address) if above is None else None
 
-    def way(self, before: Address, after: Address, most: int) -> Sequence[Address]:
-        """The rows that lead to `after` from `before`, or from where their branches part; none where they are more than `most`.
-
-        Raises RefError: not there.
-        """
+    def chain_between(self, before: Address, after: Address, most: int) -> Sequence[Address] | None:
+        """The rows from behind `before` to `after` in a long plain thread; none where they are more than so many, or it is the
+        other way round. None where the thread's tree must tell."""
         with self._lock:
-            spots = self.spots.way(before, after, most)
-        return spots if spots is not None else way(self.tree(after.thread_id), before, after, most)
+            return self.spots.way(before, after, most)
 
     def search(self, text: str, thread_id: str | None = None, limit: int = 200, *, others: bool = True) -> Iterator[Hit]:
         """Where values hold `text`, each value at its first occurrence; the given thread first, then, with `others`, the rest."""

@@ -51,19 +51,19 @@ def _text(session: Session, found: Comparison, out: Out) -> None:
         out.say(out.paint(gap, "dim"))
     told = explained.told_at(found.changes, found.explained)
     for change in found.changes:
-        for text in change_lines(change, out):
+        for text in change_lines(change, out, before):
             out.say(text)
         if change.path in told:
             out.say(out.paint(f"    ≠ {explained.sentence(told[change.path])}", "yellow"))
     say_problems(out, found.problems)
 
 
-def change_lines(change: Change, out: Out) -> list[str]:
-    """One change as lines: sign, path, what was and what is, who wrote it."""
+def change_lines(change: Change, out: Out, before: str) -> list[str]:
+    """One change as lines: sign, path, what was and what is, who wrote it; `before` is the number of the other side."""
     sign, colour = SIGNS[change.op]
     key, room = name_in(change.path), max(40, out.width - 20)
     path = line(change.path, 120)
-    who = out.paint("  " + authors_text(change.authors), "dim")
+    who = out.paint("  " + authors_text(change.authors, before), "dim")
     if change.op == "move":
         return [f"{out.paint(sign, colour)} {path}  from {line(change.from_path or '', 120)}{who}"]
 
@@ -116,10 +116,13 @@ def _middle(text: str, first: bool, last: bool, keep: int = 60) -> str:
     return ("" if first else text[:keep]) + " … " + ("" if last else text[-keep:])
 
 
-def authors_text(authors: tuple[Author, ...]) -> str:
+def authors_text(authors: tuple[Author, ...], before: str) -> str:
     """Who made a change, and how sure that is."""
     words = []
     for author in authors:
         name = line(author.node) if author.node else {"source": "edit"}.get(author.basis, "author not known")
         words.append(name + {"versions": " (inferred)"}.get(author.basis, ""))
-    return "by " + ", ".join(dict.fromkeys(words)) if words else "author not known"
+    if not any(author.node or author.basis == "source" for author in authors):
+        return "author not known"
+    where = labels.made_towards(authors, before)
+    return "by " + ", ".join(dict.fromkeys(words)) + (f" {where}" if where else "")

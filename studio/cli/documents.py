@@ -194,7 +194,15 @@ class Documents:
         }
 
     def authors(self, authors: Iterable[Author]) -> list[Doc]:
-        return [{"node": one.node, "task_id": one.task_id, "basis": one.basis} for one in authors]
+        return [
+            {
+                "node": one.node,
+                "task_id": one.task_id,
+                "basis": one.basis,
+                **({"side": one.side} if one.side == "before" else {}),
+            }
+            for one in authors
+        ]
 
     def change(self, change: Change) -> Doc:
         key = name_in(change.path)

@@ -38,13 +38,6 @@ def depth(tree: CheckpointTree, address: Address, limit: int = FAR) -> int | Non
     return count
 
 
-def way(tree: CheckpointTree, before: Address, after: Address, most: int) -> list[Address]:
-    """The rows that lead to `after` from `before`, or from where their branches part; none where they are more than `most`."""
-    branch, other = tree.branch(after), set(tree.branch(before))
-    shared = next((index for index in reversed(range(len(branch))) if branch[index] in other), None)
-    return branch[shared + 1 :] if shared is not None and len(branch) - shared - 1 <= most else []
-
-
 def downward(tree: CheckpointTree, address: Address, limit: int | None = None) -> Iterator[Address]:
     """The line that goes on after this checkpoint: first children to the end."""
     steps = 0

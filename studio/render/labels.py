@@ -6,7 +6,7 @@ import re
 from collections import Counter
 from collections.abc import Iterable
 
-from studio.model import Problem, State, TaskStatus
+from studio.model import Author, Problem, State, TaskStatus
 from studio.render import gate
 from studio.times import parse
 
@@ -69,6 +69,11 @@ def counted_in(count: int, channel: str) -> str:
     if not channel.endswith("s"):
         return f"{count:,} in {channel}"
     return f"{count:,} {channel.removesuffix('s') if count == 1 else channel}"
+
+
+def made_towards(authors: Iterable[Author], before: str) -> str:
+    """`on the way to #s2` where the authors of a difference made what stands before, not what stands after; else empty."""
+    return f"on the way to {before}" if any(author.side == "before" for author in authors) else ""
 
 
 def status_word(status: str | None) -> str:

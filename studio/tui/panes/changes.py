@@ -31,7 +31,9 @@ _BASIS = {"versions": "inferred from versions", "none": "", "source": "", "write
 def build(point: Point, tree: CheckpointTree) -> tuple[Line, ...]:
     """The lines of the pane."""
     found = point.comparison
-    what = list(changes(found.changes, point.state, show_secrets=point.show_secrets, explained=found.explained))
+    base = found.before.address if found.before is not None else None
+    before = draw.number(row_of(tree, base), base) if base is not None else ""
+    what = list(changes(found.changes, point.state, show_secrets=point.show_secrets, explained=found.explained, before=before))
     if not what:
         what.append(Line(draw.own(noted.hidden_change(found) or _nothing_changed(point), "$quiet"), 1))
     gap = explained_words.gap_between(found, point.row)
@@ -76,8 +78,12 @@ def changes(
     show_secrets: bool = False,
     heads: bool = True,
     explained: Mapping[str, Verdict] | None = None,
+    before: str = "",
 ) -> tuple[Line, ...]:
-    """Changes grouped by author, in the order they came; what their writes do not explain says so once for each channel."""
+    """Changes grouped by author, in the order they came; what their writes do not explain says so once for each channel.
+
+    `before` is the number of what the state is compared with.
+    """
     told = explained_words.told_at(found, explained or {})
     groups: dict[tuple[Author, ...], list[Change]] = {}
     shown = sorted(found[:MOST_CHANGES], key=_is_message)  # what was said comes after what was decided
@@ -89,7 +95,7 @@ def changes(
         if heads:
             if lines:
                 lines.append(BLANK)
-            lines.append(_head(authors, group, state, explained or {}))
+            lines.append(_head(authors, group, state, explained or {}, before))
         for change in group:
             lines.extend(_change(change, width, show_secrets))
             if change.path in told:
@@ -119,12 +125,18 @@ def _path_width(paths: Sequence[str]) -> int:
     return min(26, max((len(path) for path in paths if len(path) <= 26), default=12))
 
 
-def _head(authors: tuple[Author, ...], group: Sequence[Change], state: State | None, explained: Mapping[str, Verdict]) -> Line:
+def _head(
+    authors: tuple[Author, ...], group: Sequence[Change], state: State | None, explained: Mapping[str, Verdict], before: str
+) -> Line:
     known = any(author.node for author in authors)
     name = draw.authors(authors)
-    if not known and state is not None and state.checkpoint.source in ("update", "fork"):
+    edited = state is not None and state.checkpoint.source in ("update", "fork")
+    if not known and (edited or any(author.basis == "source" for author in authors)):
         name, known = "edited by hand", True
     content = draw.own(name, "bold $primary" if known else "$wait")
+    where = labels.made_towards(authors, before)
+    if where:
+        content = content + draw.own(f" {where}", "$quiet")
     inferred = next((_BASIS[author.basis] for author in authors if _BASIS.get(author.basis)), "")
     if inferred:
         content = content + draw.own(f"  {inferred}", "$faint")

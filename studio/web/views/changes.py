@@ -114,15 +114,15 @@ class Changes:
 def changes(
     place: Place, comparison: Comparison, state: State, tree: CheckpointTree, reveal: Reveal = NOTHING, runs: Runs = NO_RUNS
 ) -> Changes:
-    groups = _groups(place, comparison, reveal)
     before = comparison.before
-    compared = "the empty state" if before is None else "parent"
+    compared, number = "the empty state", ""
     if before is not None:
         number = tree.number(before.address) if before.address in tree else before.checkpoint_id
         parent = tree.parent(state.checkpoint.address)
         origin = tree.origin(state.checkpoint.address)
         word = "parent" if before.address == parent else "origin" if before.address == origin else "base"
         compared = f"{word} #{number}"
+    groups = _groups(place, comparison, reveal, f"#{number}")
     told = {found.path.split("/")[1] for group in groups for found in group.changes if found.note}
     return Changes(
         groups=groups,
@@ -150,28 +150,33 @@ def _nothing_changed(comparison: Comparison) -> str:
     return "Nothing in the state changed." if comparison.before is not None else "The state is empty here."
 
 
-def _groups(place: Place, comparison: Comparison, reveal: Reveal) -> tuple[Group, ...]:
+def _groups(place: Place, comparison: Comparison, reveal: Reveal, before: str) -> tuple[Group, ...]:
     found: dict[tuple[Author, ...], list[Change]] = {}
     for change in comparison.changes:
         found.setdefault(change.authors, []).append(change)
-    return tuple(_group(place, authors, members, comparison, reveal) for authors, members in found.items())
+    return tuple(_group(place, authors, members, comparison, reveal, before) for authors, members in found.items())
 
 
-def _group(place: Place, authors: Sequence[Author], members: Sequence[Change], comparison: Comparison, reveal: Reveal) -> Group:
+def _group(
+    place: Place, authors: Sequence[Author], members: Sequence[Change], comparison: Comparison, reveal: Reveal, before: str
+) -> Group:
     names = list(dict.fromkeys(gate.line(author.node, 80) for author in authors if author.node))
-    channels = len({change.channel for change in members})
-    note = f"wrote {labels.plural(channels, 'channel')}"
+    note = f"changed {_channels(members)}"
     kind = "task"
     title = " and ".join(names[:6])
     bases = {author.basis for author in authors}
     if not names:
         title, note, kind = "Author not known", "this file does not tell which task wrote it", "unknown"
-        if comparison.after.origin == "scratch" or comparison.after.source in ("fork", "update"):
+        edited = comparison.after.origin == "scratch" or comparison.after.source in ("fork", "update")
+        if edited or "source" in bases:
             title, note, kind = "Edited by hand", "set in a fork", "edit"
     elif names == [START]:
         title, note, kind = "Input", "given from outside", "input"
     elif "versions" in bases:
         note += " · inferred from version numbers"
+    where = labels.made_towards(authors, gate.line(before))
+    if where:
+        note = where if kind == "input" else f"{note} {where}"
     members = sorted(
         members, key=lambda change: preview.message(change.before if change.op == "remove" else change.after) is not None
     )
@@ -181,6 +186,12 @@ def _group(place: Place, authors: Sequence[Author], members: Sequence[Change], c
         for change in members[:MOST_CHANGES]
     ]
     return Group(title, note, tuple(drawn), max(0, len(members) - MOST_CHANGES), kind)
+
+
+def _channels(members: Sequence[Change], most: int = 4) -> str:
+    """`refund, messages and 3 more`: the channels that changes are in."""
+    names = list(dict.fromkeys(gate.line(change.channel, 40) for change in members))
+    return ", ".join(names[:most]) + (f" and {len(names) - most} more" if len(names) > most else "")
 
 
 def _checked(view: ChangeView, view_authors: Sequence[Author], found: Verdict | None, told: bool) -> ChangeView:

@@ -251,7 +251,7 @@ def branches(session: Session, tree: CheckpointTree, place: Place) -> Branches:
         shared=f"{labels.plural(shared, 'checkpoint')} shared" if shared else "nothing shared",
         pairs=tuple(pairs),
         more=max(0, max(len(left), len(right)) - MOST_STEPS),
-        groups=_groups(place, plain, NOTHING),
+        groups=_groups(place, plain, NOTHING, ""),
         same=not ends.changes,
         options=options,
     )
