@@ -9,7 +9,7 @@ from studio.cli.documents import Documents
 from studio.cli.out import Out
 from studio.errors import UsageError
 from studio.model import Author, Change, Comparison
-from studio.render import explained, labels, secrets
+from studio.render import explained, labels, likeness, secrets
 from studio.render.gate import line
 from studio.render.masking import name_in
 from studio.render.words import word_diff
@@ -50,9 +50,12 @@ def _text(session: Session, found: Comparison, out: Out) -> None:
     if gap:
         out.say(out.paint(gap, "dim"))
     told = explained.told_at(found.changes, found.explained)
+    apart = likeness.told_apart(found.changes, show_secrets=out.show_secrets)
     for change in found.changes:
         for text in change_lines(change, out, before):
             out.say(text)
+        if (change.op, change.path) in apart:
+            out.say(out.paint(f"    ({apart[change.op, change.path]})", "dim"))
         if change.path in told:
             out.say(out.paint(f"    ≠ {explained.sentence(told[change.path])}", "yellow"))
     say_problems(out, found.problems)

@@ -11,7 +11,7 @@ from studio import noted, tagged, toolcalls
 from studio.calling import SubgraphRun
 from studio.model import Author, Change, State, Task, Value, Verdict
 from studio.render import explained as explained_words
-from studio.render import gate, labels, masking, preview, questions
+from studio.render import gate, labels, likeness, masking, preview, questions
 from studio.tui import draw
 from studio.tui.lines import BLANK, Line
 from studio.tui.point import Point, row_of
@@ -89,6 +89,7 @@ def changes(
     shown = sorted(found[:MOST_CHANGES], key=_is_message)  # what was said comes after what was decided
     for change in shown:
         groups.setdefault(tuple(change.authors), []).append(change)
+    apart = likeness.told_apart(shown, show_secrets=show_secrets)
     lines: list[Line] = []
     width = _path_width([path for change in shown for path in _shown_paths(change, show_secrets)])
     for authors, group in groups.items():
@@ -98,6 +99,8 @@ def changes(
             lines.append(_head(authors, group, state, explained or {}, before))
         for change in group:
             lines.extend(_change(change, width, show_secrets))
+            if (change.op, change.path) in apart:
+                lines.append(Line(draw.own(f"({apart[change.op, change.path]})", "$wait"), 4, hanging=1))
             if change.path in told:
                 verdict = told[change.path]
                 style = "$wait" if verdict.how == "outside" else "$faint"

@@ -9,7 +9,7 @@ from studio import noted, tagged, toolcalls
 from studio.calling import SubgraphRun
 from studio.history.namespaces import ns_node
 from studio.model import START, Author, Change, Comparison, State, Task, Value, Verdict
-from studio.render import explained, gate, labels, masking, preview, questions, secrets
+from studio.render import explained, gate, labels, likeness, masking, preview, questions, secrets
 from studio.tree import CheckpointTree
 from studio.web.links import Place
 from studio.web.views.values import (
@@ -63,6 +63,8 @@ class ChangeView:
     """Whether the superstep's writes lead to it, in one sentence."""
     note: str = ""
     """The same where they do not: shown, once for each channel."""
+    apart: str = ""
+    """What differs where the two sides look alike."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -181,8 +183,14 @@ def _group(
         members, key=lambda change: preview.message(change.before if change.op == "remove" else change.after) is not None
     )
     told = explained.told_at(comparison.changes, comparison.explained)
+    apart = likeness.told_apart(comparison.changes)
     drawn = [
-        _checked(_change(place, change, reveal), change.authors, comparison.explained.get(change.channel), change.path in told)
+        _checked(
+            replace(_change(place, change, reveal), apart=apart.get((change.op, change.path), "")),
+            change.authors,
+            comparison.explained.get(change.channel),
+            change.path in told,
+        )
         for change in members[:MOST_CHANGES]
     ]
     return Group(title, note, tuple(drawn), max(0, len(members) - MOST_CHANGES), kind)

@@ -5,13 +5,13 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Protocol
 
 from studio import tagged
 from studio.errors import StudioError
 from studio.model import Value
-from studio.render import gate, labels, masking, preview, questions, secrets
+from studio.render import gate, labels, likeness, masking, preview, questions, secrets
 from studio.requests import ForkPreview, RunPlan
 from studio.running.ways import NOTHING_LEFT
 from studio.web.views.values import Shown, Span, shown, text_spans
@@ -62,6 +62,8 @@ class Effect:
     before: Shown | None
     after: Shown | None
     spans: tuple[Span, ...]
+    apart: str = ""
+    """What differs where the two look alike."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -248,7 +250,11 @@ def promise(
 ) -> Promise:
     """`planned` is a plan or why there is none; `following` is what runs next as far as the file alone tells."""
     changes = forked.changes if forked else ()
-    effects = tuple(_effect(change.path, change.op, change.before, change.after) for change in changes[:MOST_PREVIEW])
+    apart = likeness.told_apart(changes)
+    effects = tuple(
+        replace(_effect(change.path, change.op, change.before, change.after), apart=apart.get((change.op, change.path), ""))
+        for change in changes[:MOST_PREVIEW]
+    )
     wrong = planned.error
     runs = planned.plan.runs if planned.plan else following
     return Promise(
