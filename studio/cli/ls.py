@@ -19,6 +19,8 @@ from studio.session import Session
 
 COLOURS = {"done": "green", "ready": "blue", "paused": "yellow", "failed": "red", "unknown": "dim"}
 
+STATUS = max(len(labels.status_word(status)) for status in COLOURS)
+
 
 def run(options: Namespace, out: Out) -> int:
     folder = os.path.isdir(options.location)
@@ -77,7 +79,11 @@ def _text(session: Session, wanted: str | None, documents: Documents, out: Out) 
     for thread in _threads(session, wanted):
         if not count:
             width = max(24, min(40, len(line(thread.thread_id))))
-            out.say(out.paint(f"{'thread':<{width}}  {'status':<8} {'rows':>6}  {'last':<19}  {'size':>8}  text", "dim"))
+            out.say(
+                out.paint(
+                    f"{'thread':<{width}}  {'status':<{STATUS}}  {'checkpoints':>11}  {'last':<19}  {'size':>8}  text", "dim"
+                )
+            )
         count += 1
         out.say(_line(thread, documents, out, width), flush=count == 1)
     if not count:
@@ -136,18 +142,18 @@ def _beside_documents(session: Session, documents: Documents) -> dict[str, list[
 
 
 def _line(thread: Thread, documents: Documents, out: Out, width: int) -> str:
-    status = out.paint(f"{thread.status:<8}", COLOURS.get(thread.status, "dim"))
+    status = out.paint(f"{labels.status_word(thread.status):<{STATUS}}", COLOURS.get(thread.status, "dim"))
     branches = f" {len(thread.heads)} branches" if len(thread.heads) > 1 else ""
     scratch = f" +{thread.scratch_checkpoints} forked" if thread.scratch_checkpoints else ""
     metadata = " ".join(
         f"{line(key)}={line(documents.text(value, key) or '', 40) if isinstance(value, str) else out.brief(value, 40, key)}"
         for key, value in list(thread.metadata.items())[:4]
     )
-    room = max(30, out.width - width - 50)
+    room = max(30, out.width - width - STATUS - 48)
     parts = [line(documents.text(thread.first_text) or "", room)]
     tail = "  ".join(
         part for part in [*parts, out.paint(metadata, "cyan"), out.paint((branches + scratch).strip(), "magenta")] if part
     )
     name = out.paint(f"{line(thread.thread_id):<{width}}", "bold")
-    facts = f"{thread.checkpoints:>6}  {labels.when(thread.last_at):<19}  {labels.size(thread.size_bytes):>8}"
-    return f"{name}  {status} {facts}  {tail}".rstrip()
+    facts = f"{thread.checkpoints:>11}  {labels.when(thread.last_at):<19}  {labels.size(thread.size_bytes):>8}"
+    return f"{name}  {status}  {facts}  {tail}".rstrip()

@@ -491,3 +491,12 @@ def test_an_error_repeats_a_long_name_in_part_and_says_how_much_it_leaves_out(st
         assert found.code in (2, 3)
         assert all(len(line) < 1200 for line in found.err.splitlines()) and len(found.err.splitlines()) <= 3
         assert "characters more" in found.err and found.err.count("\u0301") < 130
+
+
+def test_ls_calls_the_state_of_a_thread_as_tree_does_and_counts_checkpoints(studio: Studio, shop: Path) -> None:
+    said = studio("ls", shop).out.splitlines()
+    assert said[0].split() == ["thread", "status", "checkpoints", "last", "size", "text"]
+    paused = next(line for line in said if line.startswith("paused "))
+    assert "waiting for an answer" in paused and "waiting for an answer" in studio("tree", shop, "--thread", "paused").out
+    where = said[0].index("checkpoints") + len("checkpoints")
+    assert paused[:where].endswith(f" {len(studio('tree', shop, '--thread', 'paused', '--json').doc['rows'])}")

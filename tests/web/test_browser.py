@@ -188,6 +188,15 @@ def test_the_wrong_refund_is_repaired_in_the_browser_alone(at_refund: Visit, sup
     assert support.read_bytes() == before
 
 
+def test_the_button_of_a_run_is_called_by_what_it_does(at_refund: Visit) -> None:
+    page = at_refund.page
+    run = page.locator("#fork-form button[value=run]")
+    page.wait_for_selector("#fork-form [name=planned]", state="attached")
+    assert run.inner_text() in ("Run again", "Fork and run")
+    page.evaluate("document.querySelector('#fork-form [name=planned]').remove()")
+    assert run.inner_text() == "Show the plan"
+
+
 def test_the_large_editor_sends_what_was_typed_and_names_the_wrong_line(at_refund: Visit) -> None:
     page = at_refund.page
     at_refund.goto(REFUND.replace("?", "/edit?") + "&path=/refund")

@@ -8,9 +8,11 @@ import pytest
 from bs4 import BeautifulSoup
 from starlette.testclient import TestClient
 
+from studio.requests import ForkRequest, Patch
 from studio.session import Session
 from studio.web.links import Place
 from studio.web.server import read_ahead
+from studio.web.views.timeline import badges
 from tests.factories import folder_snapshot
 from tests.web.conftest import client_of
 
@@ -214,3 +216,12 @@ def test_a_file_that_is_lost_while_it_is_open_hides_no_other_and_comes_back(
         twin.write_bytes(kept)
         answer = client.get("/")
         assert "/f/twin.sqlite?thread=paused" in answer.text and "notice fail" not in answer.text
+
+
+def test_only_the_head_of_the_thread_has_the_badge_of_a_head(support: Path, tmp_path: Path) -> None:
+    session = Session.open(str(support), scratch=str(tmp_path / "s.sqlite"))
+    for total in (1.0, 2.0):
+        session.fork(ForkRequest(session.resolve("#4", "refund-4711"), patch=Patch({"/order/total": total})))
+    found = [text for row in session.tree("refund-4711").rows() for text, _ in badges(row) if "head" in text]
+    session.close()
+    assert found == ["head"]

@@ -233,7 +233,6 @@ def _subtitle(row: Row) -> str:
 def badges(row: Row) -> tuple[tuple[str, str], ...]:
     """What a person must know about a row without opening it."""
     out: list[tuple[str, str]] = []
-    scratch = row.checkpoint.origin == "scratch"
     if row.origin_checkpoint_id is not None:
         out.append(("fork", "fork"))
     if row.status == "paused":
@@ -244,8 +243,6 @@ def badges(row: Row) -> tuple[tuple[str, str], ...]:
         out.append(("failed", "fail"))
     if row.is_head:
         out.append(("head", "head"))
-    elif scratch and row.is_leaf and not row.depth and row.status != "paused":
-        out.append(("scratch head", "fork"))
     return tuple(out)
 
 
