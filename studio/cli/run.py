@@ -41,7 +41,7 @@ def run(options: Namespace, out: Out) -> int:
         if out.as_json:
             out.document({"event": "plan", **Documents(out.show_secrets).plan(plan)})
         else:
-            _plan_text(plan, out, every_type=options.dry_run)
+            _plan_text(plan, out)
         if options.dry_run:
             return 0
         _may_start(plan, options, out, session)
@@ -199,18 +199,18 @@ def _end_text(data: dict[str, Any], out: Out, asked: bool) -> str:
     return "\n".join(lines)
 
 
-def _types(plan: RunPlan, every: bool) -> str:
-    """The stored types that the run imports: how many, and by name those that need trust, or all of them."""
-    named = [f"{line(use.name)} ×{use.count}" for use in plan.types if every or not use.safe]
+def _types(plan: RunPlan) -> str:
+    """The stored types that the run imports: how many, and each by name, those that need trust first."""
+    named = [f"{line(use.name)} ×{use.count}" for use in sorted(plan.types, key=lambda use: use.safe)]
     count = labels.plural(len(plan.types), "stored type")
     if not plan.types:
         return ""
     unsafe = sum(not use.safe for use in plan.types)
     how = f"{unsafe} outside the safe list" if unsafe else "all on the safe list or in the graph's schema"
-    return f"{count}, {how}{': ' if named else ''}{', '.join(named)}"
+    return f"{count}, {how}: {', '.join(named)}"
 
 
-def _plan_text(plan: RunPlan, out: Out, *, every_type: bool) -> None:
+def _plan_text(plan: RunPlan, out: Out) -> None:
     def words(parts: tuple[str, ...]) -> str:
         return ", ".join(line(part if out.show_secrets else secrets.mask_text(part), 200) for part in parts)
 
@@ -225,7 +225,7 @@ def _plan_text(plan: RunPlan, out: Out, *, every_type: bool) -> None:
         ("python", line(plan.interpreter)),
         ("config", config if out.show_secrets else secrets.mask_text(config)),
         ("limit", f"{plan.recursion_limit} supersteps" if plan.recursion_limit is not None else ""),
-        ("imports", _types(plan, every_type)),
+        ("imports", _types(plan)),
         ("stored in", line(plan.stored_in) + (" (a copy of this checkpoint first)" if plan.makes_copy else "")),
     ]
     out.say(out.paint("plan", "bold"))

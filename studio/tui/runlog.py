@@ -52,17 +52,11 @@ def plan_lines(plan: RunPlan) -> tuple[Line, ...]:
     lines.append(_fact("python", plan.interpreter))
     if plan.types:
         known = len(plan.types) - len(unsafe)
-        lines.append(_fact("types", f"{known} known to be safe" + (f", {len(unsafe)} not:" if unsafe else "")))
-    lines += [
-        Line(
-            draw.own("! ", "bold $wait")
-            + draw.text(use.name, "$wait")
-            + draw.text(f"  ×{use.count}  {', '.join(use.channels)}", "$faint", 200),
-            9,
-            hanging=2,
-        )
-        for use in unsafe
-    ]
+        lines.append(_fact("types", f"{known} known to be safe" + (f", {len(unsafe)} not" if unsafe else "") + ":"))
+    for use in sorted(plan.types, key=lambda use: use.safe):
+        mark = draw.own("  ") if use.safe else draw.own("! ", "bold $wait")
+        where = draw.text(f"  ×{use.count}  {', '.join(use.channels)}", "$faint", 200)
+        lines.append(Line(mark + draw.text(use.name, "$quiet" if use.safe else "$wait") + where, 9, hanging=2))
     lines += [BLANK, Line(draw.own("Writes to", "bold $primary"), 1)]
     copied = "a copy in the scratch file" if plan.makes_copy else "the scratch file"
     lines.append(Line(draw.own(f"{copied}; the opened file stays as it is", "$quiet"), 2))

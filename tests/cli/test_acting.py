@@ -190,6 +190,15 @@ def test_the_plan_shows_the_config_the_limit_and_every_stored_type(studio: Studi
     assert all(one["name"] in text for one in doc["types"])
 
 
+def test_a_run_names_every_stored_type_before_it_starts(studio: Studio, shop: Path, project: Path) -> None:
+    call = ("run", shop, "head", "--thread", "paused", "--graph", "shop", "--resume", '"yes"')
+    names = [one["name"] for one in studio(*call, "--dry-run", "--json").doc["types"]]
+    found = studio(*call)
+    imports = next(line for line in found.out.splitlines() if line.startswith("  imports"))
+    assert names and found.code == 0
+    assert all(f"{name} ×" in imports for name in names)
+
+
 def test_a_run_that_stops_at_a_node_says_so_and_an_unknown_one_is_refused(studio: Studio, shop: Path, project: Path) -> None:
     number = approve_row(studio, shop)["number"]
     call = ("run", shop, number, "--thread", "done", "--graph", "shop")

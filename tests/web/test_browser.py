@@ -618,3 +618,11 @@ def test_names_fit_into_their_boxes_and_the_picture_into_a_narrow_window(browser
         sizes = "nodes => nodes.map(n => n.querySelector('.g-box').getBBox().width - n.querySelector('text').getBBox().width)"
         assert min(seen.page.locator("a.g-node").evaluate_all(sizes)) >= 4
         assert seen.page.evaluate("document.documentElement.scrollWidth") <= 600
+
+
+def test_in_a_narrow_window_the_way_to_why_and_fork_is_written_out(browser: Any, support: Path, tmp_path: Path) -> None:
+    with served(support, tmp_path, REFUND) as url, visit(browser, url, viewport={"width": 600, "height": 800}) as seen:
+        button = seen.page.locator("button[data-drawer=side]")
+        assert button.inner_text() == "Why and fork"
+        button.click()
+        seen.page.wait_for_selector("#side #fork-form", state="visible")
