@@ -25,7 +25,7 @@ TaskStatus = Literal["done", "failed", "paused", "pending", "unknown"]
 Basis = Literal["writes", "versions", "source", "none"]
 Rebuilt = Literal["exact", "ambiguous", "unavailable"]
 Op = Literal["add", "remove", "replace", "move"]
-Explained = Literal["last", "append", "messages", "union", "sum", "cleared", "outside", "unknown"]
+Explained = Literal["last", "append", "messages", "union", "sum", "cleared", "renamed", "outside", "unknown"]
 
 START = "__start__"
 """The author of an input, and the channel that carries it."""
@@ -231,7 +231,8 @@ class Verdict(Struct, frozen=True):
     """Whether a superstep's writes lead to a channel's stored value."""
 
     how: Explained
-    """The rule by which they do (`cleared`: a value that is kept for one step); `outside`: no rule could; `unknown`: not told."""
+    """The rule by which they do (`cleared`: a value that is kept for one step; `renamed`: nobody wrote it, and only the module of
+    its type differs); `outside`: no rule could; `unknown`: not told."""
     why: str = ""
     """What stands against it, as part of a sentence about the channel; empty where a rule explains it."""
     unruled: bool = False

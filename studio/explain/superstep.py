@@ -15,6 +15,7 @@ from msgspec import Struct
 
 from studio.explain.channels import members
 from studio.explain.reducers import append, begins_with, explaining, fold, same_items, same_value
+from studio.explain.renamed import only_renamed
 from studio.model import Explained, Value, Verdict
 from studio.value import MISSING, Opaque, Tagged, equal
 
@@ -88,6 +89,8 @@ def _unwritten(step: Superstep, channel: str, befores: Sequence[Value], after: V
         return Verdict("unknown", DELTA)
     if is_closed(after) or any(map(is_closed, befores)):
         return Verdict("unknown", CLOSED)
+    if any(only_renamed(before, after) for before in befores):
+        return Verdict("renamed")
     if step.raced():
         return Verdict("unknown", RACED)
     if not step.complete:

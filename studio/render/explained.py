@@ -13,6 +13,7 @@ RULES = {
     "union": "explained: what was written was merged in",
     "sum": "explained: what was written was added up",
     "cleared": "explained: it is kept for one superstep, and nobody wrote it again",
+    "renamed": "explained: nobody wrote it; it was stored again, and its type has another module now",
 }
 EXIT = "normal with durability exit, which keeps the last checkpoint of a run"
 
