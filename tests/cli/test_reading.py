@@ -484,7 +484,7 @@ def test_a_scratch_file_that_cannot_be_used_is_said_in_one_whole_sentence(studio
     assert ".." not in found.err
 
 
-@pytest.mark.parametrize("text", ["x" * 20_000, "e" + "\u0301" * 500, "a b " * 5_000])
+@pytest.mark.parametrize("text", ["x" * 20_000, "e" + "\u0301" * 500, "a b " * 5_000], ids=["letters", "marks", "words"])
 def test_an_error_repeats_a_long_name_in_part_and_says_how_much_it_leaves_out(studio: Studio, shop: Path, text: str) -> None:
     for call in (("tree", shop, "--thread", text), ("show", shop, text, "--thread", "done")):
         found = studio(*call)
