@@ -12,6 +12,8 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator
 
+from studio.render.lazy import lazy
+
 Span = tuple[int, int]
 IsSecret = Callable[[str], bool]
 
@@ -50,53 +52,53 @@ _PAIR = (
     r"""(?P<value>\\{0,15}["'](?:value|val|v)\\{0,15}["']\s{0,8}:\s{0,8})?(?=[bu]?\\{0,15}["'])"""
 )
 """The same in `["name", "value"]` and `{"name": "name", "value": "value"}`."""
-_SEARCHES = tuple((end, re.compile(f"{end}(?:{_SIGN}|(?P<pair>{_PAIR}))")) for end in _ENDS)
-_SIGNATURE = re.compile(
+_SEARCHES = tuple((end, lazy(f"{end}(?:{_SIGN}|(?P<pair>{_PAIR}))")) for end in _ENDS)
+_SIGNATURE = lazy(
     r"[?&#](?:amp;)?(?:x-amz-|x-goog-)?(?:sig|signature|auth|jwt|pass|pw)(?:=|%3d)",
     re.IGNORECASE,
 )
 _SIGNATURE_ENDS = ("sig=", "Sig=", "SIG=", "ature=", "ATURE=", "auth=", "jwt=", "pass=", "pw=", "%3D", "%3d")
 
-_NAME_PART = re.compile(r"[\w.\-\[]")
+_NAME_PART = lazy(r"[\w.\-\[]")
 _LONGEST_NAME = 60
-_END_OF_NAME = re.compile(r"""[\]\\"',\s:=%]""")
-_TWO_WORDS = re.compile(r"\b(?:api|access|secret|private|licen[cs]e) $", re.IGNORECASE)
+_END_OF_NAME = lazy(r"""[\]\\"',\s:=%]""")
+_TWO_WORDS = lazy(r"\b(?:api|access|secret|private|licen[cs]e) $", re.IGNORECASE)
 """Before `key`."""
-_COUNTED_NAME = re.compile(r"tokens?$", re.IGNORECASE)
-_WHOLE_LINE = re.compile(r"(?:cookies?|authorization)$", re.IGNORECASE)
+_COUNTED_NAME = lazy(r"tokens?$", re.IGNORECASE)
+_WHOLE_LINE = lazy(r"(?:cookies?|authorization)$", re.IGNORECASE)
 
 _STOP = r"""(?=[\s"'`,;)\]}&\\]|$)"""
-_FILLED_IN = re.compile(
+_FILLED_IN = lazy(
     r"(?:bearer |basic |token )?"
     r"(?:\$\{[^{}\s]{0,80}\}|\$\([^()]{0,80}\)|\$(?-i:[A-Z_]{2,60})|\{\{[^{}]{0,80}\}\}|\{[a-z_][\w.\[\]']{0,60}\}|%\([\w.]{1,60}\)s|"
     rf"%s|<[a-z][\w \-]{{0,60}}>|\[masked\]|\*{{3,40}}|•{{3,40}}|…|\.{{3}}){_STOP}",
     re.IGNORECASE,
 )
 """What stands for a value that comes from elsewhere."""
-_LOOKED_UP = re.compile(
+_LOOKED_UP = lazy(
     r"(?:os|self|cls|config|settings|process|env|environ|args|request|req|ctx|context|state|secrets|getpass|getenv)"
     rf"(?:\.[A-Za-z_]|\[|\()|(?:await|lambda|new)\b|[A-Za-z_][\w.]{{0,60}}\([^\s()]{{0,60}}\){_STOP}"
 )
 """Code that gets a value."""
-_PLAIN = re.compile(
+_PLAIN = lazy(
     r"(?:None|null|nil|NULL|undefined|[Tt]rue|[Ff]alse|str|string|String|int|integer|bytes|bool|boolean|float|number|object|array|"
     r"[Aa]ny|Optional|SecretStr|SecretBytes|Secret|dict|list|Dict|List|required|optional|missing|invalid|expired|empty|unset|"
     r"unknown|redacted|REDACTED|hidden|not|no)(?![\w!@#$%^&*+/=\-])"
 )
 """Words that say something about a secret, or its type in code."""
-_PROSE = re.compile(r"[A-Za-z'’]{1,30}[,.]?[ \t]+(?:[A-Za-z'’]{1,30}\b(?![ \t]*[:=])|\()")
-_COUNT = re.compile(r"[\d,._ \t]{1,20}(?=[\s,;)\]}\"'&|]|$)")
+_PROSE = lazy(r"[A-Za-z'’]{1,30}[,.]?[ \t]+(?:[A-Za-z'’]{1,30}\b(?![ \t]*[:=])|\()")
+_COUNT = lazy(r"[\d,._ \t]{1,20}(?=[\s,;)\]}\"'&|]|$)")
 
-_QUOTE = re.compile(r"""[bfru]{0,2}(\\{0,15}["'`])""")
-_SCHEME = re.compile(r"(?:basic|bearer|token|digest|negotiate|apikey|bot)[ \t]+(?=\S)", re.IGNORECASE)
-_BARE = re.compile(r"""(?:[^\s"'`&<>\\,;]|[,;](?=\S)(?![\w.\-]{1,40}[=:])|\\(?![nrtu"'\\]))+""")
-_LINE = re.compile(r"""(?:[^\r\n"'\\]|\\(?![nrt"'\\]))+""")
-_MARK = re.compile(r"""\\{0,15}["']""")
-_BRACKET = re.compile(r"""[\[\]{}"']""")
-_OPENS_PAIR = re.compile(r"""[\[(]\s{0,8}[bu]?\\{0,15}["']$""")
-_CLOSES_PAIR = re.compile(r"""\\{0,15}["']\s{0,8},?\s{0,8}[\])]""")
-_KEY = re.compile(r"""\\{0,15}["'][\w ]{1,60}\\{0,15}["']\s{0,8}:""")
-_LETTERS = re.compile(r"[A-Za-z]")
+_QUOTE = lazy(r"""[bfru]{0,2}(\\{0,15}["'`])""")
+_SCHEME = lazy(r"(?:basic|bearer|token|digest|negotiate|apikey|bot)[ \t]+(?=\S)", re.IGNORECASE)
+_BARE = lazy(r"""(?:[^\s"'`&<>\\,;]|[,;](?=\S)(?![\w.\-]{1,40}[=:])|\\(?![nrtu"'\\]))+""")
+_LINE = lazy(r"""(?:[^\r\n"'\\]|\\(?![nrt"'\\]))+""")
+_MARK = lazy(r"""\\{0,15}["']""")
+_BRACKET = lazy(r"""[\[\]{}"']""")
+_OPENS_PAIR = lazy(r"""[\[(]\s{0,8}[bu]?\\{0,15}["']$""")
+_CLOSES_PAIR = lazy(r"""\\{0,15}["']\s{0,8},?\s{0,8}[\])]""")
+_KEY = lazy(r"""\\{0,15}["'][\w ]{1,60}\\{0,15}["']\s{0,8}:""")
+_LETTERS = lazy(r"[A-Za-z]")
 
 
 def spans(text: str, is_secret: IsSecret) -> Iterator[Span]:
@@ -119,8 +121,11 @@ def spans(text: str, is_secret: IsSecret) -> Iterator[Span]:
 
 def masked(text: str, is_secret: IsSecret, instead: str) -> str:
     """The text with `instead` in the place of every such value."""
+    found = sorted(spans(text, is_secret))
+    if not found:
+        return text
     parts, at = [], 0
-    for start, end in sorted(spans(text, is_secret)):
+    for start, end in found:
         if end <= at:
             continue
         if start >= at:

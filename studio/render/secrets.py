@@ -13,13 +13,14 @@ from functools import lru_cache
 from typing import Any
 
 from studio.render import named
+from studio.render.lazy import lazy
 from studio.value import MapValue, Tagged
 
 BY_NAME = "named like a secret"
 MASKED = "[masked]"
 """Stands in a text for a part that is a secret."""
 
-_WORD = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|\d+")
+_WORD = lazy(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|\d+")
 """The words of a name in any style: `api_key`, `apiKeyV2`, `X-API-Key`."""
 _KEY_OF = (
     "api|access|secret|private|encryption|signing|master|ssh|auth|app|account|service|service_role|subscription|license|"
@@ -32,47 +33,45 @@ _FORM = (
     "old|new|v|\\d+"
 )
 """What may follow the name of a secret and still leaves it one: how it is written down, which of several it is."""
-_NAME = re.compile(
+_NAME = lazy(
     rf"_(?:(?:{_KEY_OF})_?keys?|(?:auth|access|refresh|id|session)_?tokens?|tokens?|bearer|authorization|"
     rf"pass_?words?|passwd|pass_?phrases?|pwd|(?:db|database|smtp|mail|user|root|admin)_pass|secrets?|credentials?|cookies?)"
     rf"(?:_(?:{_FORM}))*$"
 )
-_VARIABLE = re.compile(r"[A-Z0-9]+(?:_[A-Z0-9]+)*_KEYS?(?:_V?\d+)?")
+_VARIABLE = lazy(r"[A-Z0-9]+(?:_[A-Z0-9]+)*_KEYS?(?:_V?\d+)?")
 """An environment variable that holds a key: `ACME_KEY`."""
-_PLAIN_VARIABLE = re.compile(
+_PLAIN_VARIABLE = lazy(
     r"(?:.*_)?(?:PRIMARY|FOREIGN|PUBLIC|UNIQUE|SORT|PARTITION|GROUP|HASH|RANGE|ROW|INDEX|CACHE|IDEMPOTENCY|LOOKUP|DEDUP|OBJECT|MAP|"
     r"DICT|JSON|STATE|CHANNEL|CONFIG|CONTEXT|MESSAGES?|INPUT|OUTPUT|MEMORY|STORE|THREAD|NODE|TASK|RESULT)_KEYS?(?:_V?\d+)?"
 )
-_COUNT_NAMES = re.compile(
-    r"(?:max|min|total|input|output|prompt|completion|num|count|cached|reasoning|audio|context|used)_?tokens?$"
-)
+_COUNT_NAMES = lazy(r"(?:max|min|total|input|output|prompt|completion|num|count|cached|reasoning|audio|context|used)_?tokens?$")
 _SHAPES = (
-    (("sk-",), re.compile(r"\bsk-(?:[A-Za-z]+-)*[A-Za-z0-9_\-]{16,}")),
-    (("AKIA", "ASIA"), re.compile(r"\b(?:AKIA|ASIA)[A-Z0-9]{16}\b")),
+    (("sk-",), lazy(r"\bsk-(?:[A-Za-z]+-)*[A-Za-z0-9_\-]{16,}")),
+    (("AKIA", "ASIA"), lazy(r"\b(?:AKIA|ASIA)[A-Z0-9]{16}\b")),
     (
         ("ghp_", "gho_", "ghu_", "ghs_", "ghr_", "github_pat_", "glpat-"),
-        re.compile(r"\b(?:gh[pousr]_[A-Za-z0-9]{20,}|github_pat_[A-Za-z0-9_]{20,}|glpat-[A-Za-z0-9_\-]{16,})"),
+        lazy(r"\b(?:gh[pousr]_[A-Za-z0-9]{20,}|github_pat_[A-Za-z0-9_]{20,}|glpat-[A-Za-z0-9_\-]{16,})"),
     ),
-    (("xox",), re.compile(r"\bxox[abeoprs]-[A-Za-z0-9\-]{10,}")),
-    (("AIza",), re.compile(r"\bAIza[A-Za-z0-9_\-]{30,}")),
+    (("xox",), lazy(r"\bxox[abeoprs]-[A-Za-z0-9\-]{10,}")),
+    (("AIza",), lazy(r"\bAIza[A-Za-z0-9_\-]{30,}")),
     (
         ("hf_", "npm_", "lsv2_", "pypi_", "dop_v1_", "shpat_", "sbp_", "r8_"),
-        re.compile(r"\b(?:hf|npm|lsv2_(?:pt|sk)|pypi|dop_v1|shpat|sbp|r8)_[A-Za-z0-9_]{20,}"),
+        lazy(r"\b(?:hf|npm|lsv2_(?:pt|sk)|pypi|dop_v1|shpat|sbp|r8)_[A-Za-z0-9_]{20,}"),
     ),
-    (("k_live_", "k_test_"), re.compile(r"\b[rs]k_(?:live|test)_[A-Za-z0-9]{16,}")),
-    ((".eyJ",), re.compile(r"\beyJ[A-Za-z0-9_\-]{8,1000}\.eyJ[A-Za-z0-9_\-]{8,}\.[A-Za-z0-9_\-]*")),
+    (("k_live_", "k_test_"), lazy(r"\b[rs]k_(?:live|test)_[A-Za-z0-9]{16,}")),
+    ((".eyJ",), lazy(r"\beyJ[A-Za-z0-9_\-]{8,1000}\.eyJ[A-Za-z0-9_\-]{8,}\.[A-Za-z0-9_\-]*")),
     (
         ("-----BEGIN",),
-        re.compile(
+        lazy(
             r"-----BEGIN (?:[A-Z]+ )*PRIVATE KEY-----(?:.{0,20000}?-----END (?:[A-Z]+ )*PRIVATE KEY-----|[^-]{0,20000})",
             re.DOTALL,
         ),
     ),
-    (("Bearer",), re.compile(r"\bBearer\s+[A-Za-z0-9_\-.=+/]{8,}")),
-    (("Basic", "basic"), re.compile(r"\b[Bb]asic\s+(?=[A-Za-z+/]*[0-9=])[A-Za-z0-9+/]{8,}={0,2}")),
+    (("Bearer",), lazy(r"\bBearer\s+[A-Za-z0-9_\-.=+/]{8,}")),
+    (("Basic", "basic"), lazy(r"\b[Bb]asic\s+(?=[A-Za-z+/]*[0-9=])[A-Za-z0-9+/]{8,}={0,2}")),
     (
         ("uthorization", "UTHORIZATION"),
-        re.compile(
+        lazy(
             r"""authorization["'\\]*\s*[:=]\s*["'\\]*(?:basic|bearer|token|digest|negotiate|apikey)\s+[^\s"'\\]{4,}""",
             re.IGNORECASE,
         ),
@@ -80,7 +79,7 @@ _SHAPES = (
     # user:password@ of a URL: up to the last @ before a slash, or the first one behind it unless a port precedes the slash
     (
         ("://",),
-        re.compile(
+        lazy(
             r"""(?:\b[A-Za-z][A-Za-z0-9+.\-]{0,30})?://[^\s:/@\[]*:(?!\*+@|\d*[/?#])"""
             r"""(?:[^\s/"<>]+@|[^\s/@"<>]{0,200}/[^\s@"<>]{0,200}@)"""
         ),
@@ -92,7 +91,7 @@ _TRIGGERS = tuple((trigger, shape) for triggers, shape in _SHAPES for trigger in
 _CHARACTERS = frozenset("".join(trigger for trigger, _ in _TRIGGERS))
 _NAME_LIMIT = 200
 """Characters at the end of a name that are looked at."""
-_COUNTED = re.compile(rf"_tokens?(?:_(?:{_FORM}))*$")
+_COUNTED = lazy(rf"_tokens?(?:_(?:{_FORM}))*$")
 _LARGEST_COUNT = 10**8
 _LONG = 100_000
 """Characters from which on an answer about a text is kept."""
@@ -157,8 +156,8 @@ def _long_has_secret(text: str) -> bool:
 
 def mask_text(text: str) -> str:
     """A text with its secrets replaced, for logs and error texts where the rest should stay readable."""
-    for triggers, shape in _SHAPES:
-        if any(trigger in text for trigger in triggers):
+    for trigger, shape in _TRIGGERS:
+        if trigger in text:
             text = shape.sub(MASKED, text)
     return named.masked(text, is_secret_name, MASKED)
 
