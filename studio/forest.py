@@ -221,11 +221,10 @@ class Forest:
         under = self._overlay.write_headers_under([header.address for header in headers])
         rows = [row for found in under.values() for row in found]
         reading = Reading()
-        if rows:
-            last = list(grown.last.values())
-            reading.ran = self._explainer.node_runs(grown.tree.thread_id, [*headers, *children], rows, last)
-            reading.written = self._explainer.written_channels(grown.tree.thread_id, rows, last)
-            reading.note_rows(rows)
+        last = list(grown.last.values())
+        reading.ran = self._explainer.node_runs(grown.tree.thread_id, [*headers, *children], rows, last)
+        reading.written = self._explainer.written_channels(grown.tree.thread_id, rows, last) if rows else {}
+        reading.note_rows(rows)
         return reading
 
     def _read_headers(self, thread_id: str, grown: _Grown) -> tuple[list[int], list[Checkpoint]]:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import sqlite3
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +17,7 @@ import pytest
 from studio.diff import diff
 from studio.explain import Explainer, learn, task_id
 from studio.model import Address, State
+from studio.session import Session
 from studio.stores import open_store
 
 TABLES = """
@@ -130,6 +132,13 @@ def test_a_step_without_rows_has_the_author_that_its_metadata_names(old: OldFile
     assert [(change.authors[0].node, change.authors[0].basis) for change in first] == [("__start__", "versions")]
     runs = explainer.node_runs("t", [state.checkpoint for state in found], [])
     assert {key[1]: [run.name for run in group] for key, group in runs.items()} == {cid(1): ["draft"], cid(2): ["check"]}
+
+
+def test_rows_of_a_tree_name_what_ran_where_no_write_is_stored(old: OldFile) -> None:
+    old.story()
+    old.explain()
+    with closing(Session.open(str(old.path))) as session:
+        assert [row.label for row in session.tree("t").rows()] == ["input", "superstep", "draft", "check"]
 
 
 def test_a_follower_that_another_thread_shows_makes_the_next_step_unknown_not_guessed(old: OldFile) -> None:
