@@ -8,10 +8,11 @@ from __future__ import annotations
 
 import sqlite3
 from collections.abc import Sequence
+from heapq import heappop, heappush
 from operator import lt
 from typing import Protocol
 
-from msgspec import Struct, field
+from msgspec import Struct
 
 from studio.history.tally import NAMED, is_skewed
 from studio.model import Address, Checkpoint
@@ -82,14 +83,14 @@ class Chain:
         return max(space.last_row for space in self.spaces)
 
 
-class Survey(Struct):
-    """What is odd in a chain, by the places of the first such rows."""
+class Survey(Struct, frozen=True):
+    """What is odd in a chain, by the places of the first such rows that were stored."""
 
-    blank: list[int] = field(default_factory=list)
+    blank: list[int]
     """Without step and source."""
-    skewed: list[int] = field(default_factory=list)
+    skewed: list[int]
     """Older than the row before."""
-    encrypted: int = 0
+    encrypted: int
 
 
 class Chained(Protocol):
@@ -151,27 +152,38 @@ def read(connection: sqlite3.Connection, layout: Layout, thread_id: str, longer_
 
 def survey(connection: sqlite3.Connection, layout: Layout, thread_id: str, chain: Chain) -> Survey | None:
     """Goes through the headers in bounded memory; None where the rows are not those of the chain."""
-    table, found = layout.checkpoints, Survey()
+    table = layout.checkpoints
     where, values = rows.compared("thread_id", thread_id, layout.utf16)
-    columns = f"{table.id}, substr(checkpoint, 1, {HEAD_BYTES}), {table.or_null('metadata')}, {table.or_null('type')}"
+    columns = f"rowid, {table.id}, substr(checkpoint, 1, {HEAD_BYTES}), {table.or_null('metadata')}, {table.or_null('type')}"
     of_root = f"FROM {table.name} WHERE {where} AND {table.ns} = '' ORDER BY {table.id}"
+    blank: list[tuple[int, int]] = []
+    skewed: list[tuple[int, int]] = []
     sealed: dict[object, bool] = {}
+    encrypted = 0
     before: str | None = None
     place = -1
-    for place, (identity, head, metadata, tag) in enumerate(connection.execute(f"SELECT {columns} {of_root}", values)):
+    for place, (rowid, identity, head, metadata, tag) in enumerate(connection.execute(f"SELECT {columns} {of_root}", values)):
         if type(head) is not bytes or type(metadata) is not bytes:
             head, metadata = rows.bytes_of(head), rows.bytes_of(metadata)
         at = created_at(head, identity)
-        if place and is_skewed(at, before) and len(found.skewed) < NAMED:
-            found.skewed.append(place)
+        if place and is_skewed(at, before):
+            _keep_first(skewed, rowid, place)
         step, source = step_and_source(metadata)
-        if step is None and not source and len(found.blank) < NAMED:
-            found.blank.append(place)
+        if step is None and not source:
+            _keep_first(blank, rowid, place)
         if tag not in sealed:
             sealed[tag] = isinstance(tag, str) and is_sealed(tag)
-        found.encrypted += sealed[tag]
+        encrypted += sealed[tag]
         before = at
-    return found if place + 1 == len(chain) and identity == chain[place] else None
+    if place + 1 != len(chain) or identity != chain[place]:
+        return None
+    return Survey([at for _, at in sorted(blank, reverse=True)], [at for _, at in sorted(skewed, reverse=True)], encrypted)
+
+
+def _keep_first(kept: list[tuple[int, int]], rowid: int, place: int) -> None:
+    heappush(kept, (-rowid, place))
+    if len(kept) > NAMED:
+        heappop(kept)
 
 
 def _ascend(last: str, ids: str, count: int, width: int) -> bool:
