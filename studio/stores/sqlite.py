@@ -32,6 +32,8 @@ T = TypeVar("T")
 
 FIRST_THREADS, MORE_THREADS = 8, 256
 """Threads read in one look: few at first, so that they are there at once."""
+ALL_THREADS = 100_000
+"""The same where no index leads by thread, so that each look goes through the whole table."""
 SCAN_THREADS, SCAN_ROWS = 64, 2000
 """How much of a scan is planned, and read, in one look."""
 
@@ -108,13 +110,15 @@ class SqliteStore:
 
     def threads(self) -> Iterator[ThreadKeys]:
         last: object = None
-        size = FIRST_THREADS
+        layout = self._layout
+        quick = layout is not None and layout.checkpoints.index is not None
+        size, more = (FIRST_THREADS, MORE_THREADS) if quick else (ALL_THREADS, ALL_THREADS)
         while True:
             page, last = self._look(partial(Queries.threads, last=last, size=size))
             yield from page
             if last is None:
                 break
-            size = MORE_THREADS
+            size = more
         self._look(self._note_leftover_writes)
 
     def namespaces(self, thread_id: str) -> tuple[str, ...]:

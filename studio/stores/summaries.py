@@ -26,11 +26,9 @@ _LENGTH = 36
 def summaries(connection: sqlite3.Connection, layout: Layout, batch: Sequence[ThreadKeys]) -> dict[str, Summary]:
     """Thread -> its summary, for those of `batch` (in the order of the list) that are one chain of ids which tell their time.
 
-    One range of the index; none where there is no index. Their last time is left to the head, which is the last checkpoint.
+    One range of the index, one pass where there is none. Their last time is left to the head, which is the last checkpoint.
     `sqlite3.DatabaseError` for a damaged table.
     """
-    if layout.checkpoints.index is None:
-        return {}
     wanted = {keys.thread_id: keys for keys in batch if keys.namespaces == ("",) and keys.checkpoints <= LONGEST}
     plain = [thread for thread in wanted if thread.isascii()]
     if len(plain) < 2:  # a query for one thread is the outline's

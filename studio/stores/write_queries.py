@@ -176,16 +176,23 @@ class WriteQueries(Look):
         return found
 
     def leftover(self) -> list[tuple[str, int]]:
-        """Threads that have writes and no checkpoint, with their number; jumps from thread to thread in the index."""
+        """Threads that have writes and no checkpoint, with their number; by jumps where an index leads by them."""
         table, writes = self._table, self._layout.writes
         if writes is None:
             return []
-        first = f"SELECT min(thread_id) FROM {writes.name}"
-        query = (
-            f"WITH RECURSIVE t(x) AS ({first} UNION ALL SELECT ({first} WHERE thread_id > x) FROM t WHERE x IS NOT NULL) "
-            f"SELECT x, (SELECT count(*) FROM {writes.name} WHERE thread_id = x) FROM t "
-            f"WHERE x IS NOT NULL AND NOT EXISTS (SELECT 1 FROM {table.name} c WHERE c.thread_id = x)"
-        )
+        if table.index is not None and writes.index is not None:
+            first = f"SELECT min(thread_id) FROM {writes.name}"
+            query = (
+                f"WITH RECURSIVE t(x) AS ({first} UNION ALL SELECT ({first} WHERE thread_id > x) FROM t WHERE x IS NOT NULL) "
+                f"SELECT x, (SELECT count(*) FROM {writes.name} WHERE thread_id = x) FROM t "
+                f"WHERE x IS NOT NULL AND NOT EXISTS (SELECT 1 FROM {table.name} c WHERE c.thread_id = x)"
+            )
+        else:
+            query = (
+                f"SELECT thread_id, count(*) FROM {writes.name} WHERE thread_id IS NOT NULL "
+                f"AND thread_id NOT IN (SELECT thread_id FROM {table.name} WHERE thread_id IS NOT NULL) "
+                f"GROUP BY thread_id ORDER BY thread_id"
+            )
         return [(rows.text_of(thread), number) for thread, number in self._connection.execute(query)]
 
     def writes(self, address: Address) -> tuple[WriteRow, ...]:

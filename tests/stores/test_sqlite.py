@@ -363,8 +363,11 @@ def test_writes_that_were_waiting_are_no_problem_once_their_checkpoint_came(shop
     assert store.problems() == []
 
 
-def test_leftover_writes_of_deleted_threads_are_counted(shop: Path) -> None:
+@pytest.mark.parametrize("indexed", [True, False])
+def test_leftover_writes_of_deleted_threads_are_counted(shop: Path, indexed: bool) -> None:
     change(shop, "DELETE FROM checkpoints WHERE thread_id IN ('done', 'failed')")
+    if not indexed:
+        change(shop, "CREATE TABLE w AS SELECT * FROM writes", "DROP TABLE writes", "ALTER TABLE w RENAME TO writes")
     store = open_store(str(shop))
     assert [keys.thread_id for keys in store.threads()] == ["forked", "paused"]
     assert [(problem.kind, problem.where) for problem in store.problems()] == [
