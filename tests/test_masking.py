@@ -9,6 +9,8 @@ from pathlib import Path
 from typing import Any, TypedDict
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from langchain_core.messages import AIMessage, HumanMessage
 from langgraph.graph import START, StateGraph
 from langgraph.types import Send, interrupt
@@ -281,3 +283,9 @@ def test_a_secret_in_the_middle_of_a_huge_text_is_found_in_linear_time(filler: s
     assert secrets.has_secret(f"{half} sk-ant-api03-abcdefghijklmnop {half}")
     assert not secrets.has_secret(half + " .eyJ :// " + half)
     assert time.perf_counter() - start < 20
+
+
+@given(st.text("abcKEYkeytokenTOKENpass_- 1.é", max_size=24))
+def test_a_name_without_any_stem_of_a_secret_name_is_none(name: str) -> None:
+    end = name[-secrets._NAME_LIMIT :]
+    assert secrets.is_secret_name(name) == secrets._named(end)

@@ -44,6 +44,8 @@ _PLAIN_VARIABLE = lazy(
     r"(?:.*_)?(?:PRIMARY|FOREIGN|PUBLIC|UNIQUE|SORT|PARTITION|GROUP|HASH|RANGE|ROW|INDEX|CACHE|IDEMPOTENCY|LOOKUP|DEDUP|OBJECT|MAP|"
     r"DICT|JSON|STATE|CHANNEL|CONFIG|CONTEXT|MESSAGES?|INPUT|OUTPUT|MEMORY|STORE|THREAD|NODE|TASK|RESULT)_KEYS?(?:_V?\d+)?"
 )
+_STEMS = ("key", "token", "bearer", "authorization", "pass", "pwd", "secret", "credential", "cookie")
+"""One of them stands in every name of a secret."""
 _COUNT_NAMES = lazy(r"(?:max|min|total|input|output|prompt|completion|num|count|cached|reasoning|audio|context|used)_?tokens?$")
 _SHAPES = (
     (("sk-",), lazy(r"\bsk-(?:[A-Za-z]+-)*[A-Za-z0-9_\-]{16,}")),
@@ -164,7 +166,12 @@ def mask_text(text: str) -> str:
 
 def is_secret_name(key: str) -> bool:
     """Whether a field of this name holds secrets: `api_key`, `dbPassword`, `Authorization`, `password_hash`."""
-    return _named(key[-_NAME_LIMIT:])
+    end = key[-_NAME_LIMIT:]
+    small = end.lower()
+    for stem in _STEMS:  # few names hold one: the patterns are not even made for the others
+        if stem in small:
+            return _named(end)
+    return False
 
 
 @lru_cache(maxsize=4096)
