@@ -149,7 +149,7 @@ def _line(thread: Thread, documents: Documents, out: Out, width: int) -> str:
         f"{line(key)}={line(documents.text(value, key) or '', 40) if isinstance(value, str) else out.brief(value, 40, key)}"
         for key, value in list(thread.metadata.items())[:4]
     )
-    room = max(30, out.width - width - STATUS - 48)
+    room = max(40, out.width - width - STATUS - 48)
     parts = [line(documents.text(thread.first_text) or "", room)]
     tail = "  ".join(
         part for part in [*parts, out.paint(metadata, "cyan"), out.paint((branches + scratch).strip(), "magenta")] if part

@@ -38,4 +38,4 @@ def test_parallel_writers_of_one_list_are_told_apart_item_by_item(tmp_path: Path
             group = page.split(f'aria-label="{name}"')[1].split("</section>")[0]
             assert f"{name} says hello" in group
             assert f"note of {name}" in group
-            assert "wrote 2 channels" in group
+            assert "changed messages, notes" in group
