@@ -7,7 +7,7 @@ Scratch rows of `writes` under a base checkpoint are not shown: they belong to a
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import TypeVar, cast
 
 from msgspec.structs import replace
@@ -203,6 +203,12 @@ class Overlay:
         rows = scratch.task_keys(thread_id) if scratch is not None else ()
         base = self._keys_of_base(thread_id) if rows else frozenset()
         return found + [row for row in rows if row[:2] not in base]
+
+    def metadata(self, thread_id: str, ns: str, take: Callable[[bytes], T]) -> Mapping[str, T]:
+        """Of an id that is in both, the base's."""
+        scratch = self.scratch
+        found = self.base.metadata(thread_id, ns, take)
+        return {**scratch.metadata(thread_id, ns, take), **found} if scratch is not None else found
 
     # ---- rows by key
 

@@ -12,10 +12,10 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import islice
 from typing import TYPE_CHECKING
 
-from studio import calling, comparing, growing, searching
+from studio import comparing, growing, searching
 from studio.acting import Acting
 from studio.cache import LRU
-from studio.calling import Caller, SubgraphRun
+from studio.calling import Caller, Calls, SubgraphRun
 from studio.errors import OpenError, RefError, StudioError, UsageError
 from studio.explain import Explainer
 from studio.forest import Forest
@@ -71,6 +71,7 @@ class Session(Acting):
         self._comparing = threading.RLock()
         self._states: LRU[Address, State] = LRU(STATES_KEPT, STATES_BYTES)
         self._compared: LRU[tuple[Address, Address | None, bool], Comparison] = LRU(COMPARED_KEPT, COMPARED_BYTES)
+        self._calls = Calls(self)
         self._outside: LRU[Address, tuple[str, ...]] = LRU(4 * STATES_KEPT)
         self._token: object = None
         self._scratch: Scratch | None = None
@@ -351,12 +352,13 @@ class Session(Acting):
 
     def caller(self, state: State) -> Caller | None:
         """The task that called the subgraph which a checkpoint belongs to."""
-        return calling.caller_of(self, state)
+        return self._calls.caller(state)
 
     def subgraph_runs(self, state: State) -> dict[str, tuple[SubgraphRun, ...]]:
         """Task id -> the subgraph runs that it started, of the tasks of a checkpoint that started some."""
         at = state.checkpoint.address
-        found = {task.id: calling.runs_of(self, at, task) for task in state.tasks if task.id is not None}
+        calls = self._calls
+        found = {task.id: calls.runs(at, task) for task in state.tasks if task.id is not None}
         return {ident: runs for ident, runs in found.items() if runs}
 
     def raw(self, address: Address) -> RawCheckpoint:
@@ -426,6 +428,7 @@ class Session(Acting):
             self.explainer.forget()
             self._states = LRU(STATES_KEPT, STATES_BYTES)
             self._compared = LRU(COMPARED_KEPT, COMPARED_BYTES)
+            self._calls = Calls(self)
             self.forest.refresh()
             self._token = token  # only now: a look that failed half-way is done again
         if not first:

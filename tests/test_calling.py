@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from studio.model import Address
 from studio.session import Session
 from tests.cli.conftest import Studio, studio
 from tests.explain import nested
@@ -79,6 +80,25 @@ def test_show_names_the_runs_and_the_caller(tmp_path: Path, studio: Studio) -> N
     assert (run["first"]["number"], run["last"]["number"], run["checkpoints"]) == ("2.5", "2.8", 4)
     plain = studio("show", path, "1", "--json").doc
     assert (plain["called_from"], plain["subgraph_runs"]) == (None, [])
+
+
+def test_no_state_of_a_subgraph_with_its_own_memory_is_opened_to_tell_its_turns_apart(tmp_path: Path) -> None:
+    opened_rows: list[Address] = []
+    session = Session.open(str(nested.make_persistent(tmp_path / "memory.sqlite")))
+    try:
+        tree = session.tree("t")
+        states = [session.state(tree.resolve(number)) for number in ("2", "6", "10")]
+        session.explainer.prefetch = session.explainer.state = lambda *wanted, **_: opened_rows.append(wanted)  # type: ignore[method-assign, assignment]
+        assert [run.count for state in states for runs in session.subgraph_runs(state).values() for run in runs] == [4, 4, 4]
+        assert not opened_rows
+    finally:
+        session.close()
+
+
+def test_a_long_turn_is_counted_to_its_end(tmp_path: Path) -> None:
+    into, back = ways(nested.make_long_turn(tmp_path / "long.sqlite", 210))
+    assert into == {"2": [("2.1", "2.212")]}
+    assert set(back.values()) == {("2", "memory")}
 
 
 @pytest.mark.parametrize("tab", ["changes", "tasks"])

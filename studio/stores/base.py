@@ -7,13 +7,15 @@ Every method may be called from any thread; no lock or transaction outlives a ca
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from enum import Enum
-from typing import Protocol
+from typing import Protocol, TypeVar
 
 from msgspec import Struct
 
 from studio.model import Address, Checkpoint, Problem, RawCheckpoint, WriteRow
+
+T = TypeVar("T")
 
 
 class Capability(Enum):
@@ -71,6 +73,9 @@ class Store(Protocol):
     def census(self, thread_id: str, upto: int, writes_upto: int) -> tuple[int, object] | None:
         """(checkpoints of a thread stored up to a cursor, what else tells): differs when one of them or of its writes was deleted
         or replaced. None where a damaged table cannot tell. Cheap, whatever the thread's length."""
+
+    def metadata(self, thread_id: str, ns: str, take: Callable[[bytes], T]) -> Mapping[str, T]:
+        """Checkpoint id -> what `take` makes of its stored metadata, for all of a namespace. Reads no value."""
 
     def raw(self, addresses: Iterable[Address]) -> dict[Address, RawCheckpoint]:
         """The whole rows of some checkpoints; those that are not there are left out."""

@@ -9,8 +9,8 @@ from __future__ import annotations
 import os
 import re
 import threading
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Any
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import Any, TypeVar
 
 from msgspec import Struct
 
@@ -22,6 +22,8 @@ from studio.stores.headers import uuid6_time
 from studio.stores.sniff import ELSEWHERE, HEAD, begins_like_checkpoint, why
 from studio.stores.view import View
 from studio.value import Opaque, decode
+
+T = TypeVar("T")
 
 LIMIT = 64 << 20
 """Bytes of a checkpoint that is read from a file of its own."""
@@ -112,6 +114,10 @@ class LoneStore:
 
     def write_headers_under(self, addresses: Iterable[Address]) -> Mapping[Address, Sequence[WriteRow]]:
         return {}
+
+    def metadata(self, thread_id: str, ns: str, take: Callable[[bytes], T]) -> Mapping[str, T]:
+        header = self._row().header
+        return {header.checkpoint_id: take(b"")} if (thread_id, ns) == (header.thread_id, "") else {}
 
     # ---- rows by key, streams
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
+from typing import TypeVar
 
 from studio.model import Address, Checkpoint, RawCheckpoint
 from studio.stores import chain as chains
@@ -15,6 +16,8 @@ from studio.stores.look import PAGE_BYTES, cursor
 from studio.stores.outline import Outline, Summary
 from studio.stores.summaries import summaries
 from studio.stores.write_queries import WriteQueries
+
+T = TypeVar("T")
 
 _MOST_JUMPS = 64
 """Namespaces that are looked for one by one; where there are more, a thread is gone through."""
@@ -178,6 +181,28 @@ class Queries(WriteQueries):
             lambda: sorted(rowid for (rowid,) in self._in_thread(self._table, "rowid", thread_id)),
             lambda: self._damage.rows_of(self._connection, self._table).of_thread(thread_id),
         )
+
+    def metadata(self, thread_id: str, ns: str, take: Callable[[bytes], T]) -> dict[str, T]:
+        """Checkpoint id -> what `take` makes of its metadata, for a namespace; where a row repeats an id, the later one."""
+        table = self._table
+
+        def by_query() -> dict[str, T]:
+            thread_is, bound = rows.compared("thread_id", thread_id, self._layout.utf16)
+            ns_is, more = rows.compared(table.ns, ns, self._layout.utf16)
+            query = f"SELECT {table.keys}, {table.or_null('metadata')} FROM {table.name} WHERE {thread_is} AND {ns_is}"
+            found = {}
+            for thread, space, identity, stored in self._connection.execute(query, [*bound, *more]):
+                if (rows.text_of(thread), rows.text_of(space)) != (thread_id, ns):
+                    raise self._damage.misled(table)
+                found[rows.text_of(identity)] = take(rows.bytes_of(stored))
+            return found
+
+        def row_by_row() -> dict[str, T]:
+            keys = self._damage.rows_of(self._connection, table).keys
+            mine = (rowid for rowid, key in sorted(keys.items()) if key[:2] == (thread_id, ns))
+            return {keys[rowid][2]: take(rows.bytes_of(row[7])) for rowid in mine if (row := self._header_row(rowid)) is not None}
+
+        return self._damage.either(table, by_query, row_by_row)
 
     def census(self, thread_id: str, upto: int, writes_upto: int) -> tuple[int, object] | None:
         """(checkpoints up to a row, (id of the one at it, number of writes up to a row of theirs)); None for damaged tables."""

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import sqlite3
 import threading
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from itertools import islice
 from typing import TypeVar
@@ -168,6 +168,9 @@ class SqliteStore:
         if not after:
             self._note_mixture(thread_id, sum(header.encrypted for _, header in found), len(found))
         return found
+
+    def metadata(self, thread_id: str, ns: str, take: Callable[[bytes], T]) -> Mapping[str, T]:
+        return self._look(lambda queries: queries.metadata(thread_id, ns, take))
 
     def census(self, thread_id: str, upto: int, writes_upto: int) -> tuple[int, object] | None:
         return self._look(lambda queries: queries.census(thread_id, upto, writes_upto))

@@ -147,14 +147,15 @@ def test_search_finds_the_first_occurrence(studio: Studio, shop: Path) -> None:
 
 
 def test_a_line_of_the_export_says_of_a_checkpoint_what_show_says(studio: Studio, shop: Path, tmp_path: Path) -> None:
-    calls = {"called_from", "subgraph_runs"}  # of one checkpoint; a whole thread would be opened again and again for them
-    for path in (shop, nested.make_per_invocation(tmp_path / "two.sqlite")):
+    samples = Path(__file__).parents[2] / "sample_threads"
+    nests = (nested.make_per_invocation(tmp_path / "two.sqlite"), nested.make_persistent(tmp_path / "memory.sqlite"))
+    for path in (shop, *nests, samples / "research_team.sqlite"):
         for line in studio("export", path).lines:
             at = line["checkpoint"]
             place = ("--thread", at["thread_id"], "--ns", at["checkpoint_ns"])
             shown = studio("show", path, at["checkpoint_id"], *place, "--json").doc
             del shown["problems"]
-            assert {key: line.get(key) for key in shown.keys() - calls} == {key: shown[key] for key in shown.keys() - calls}
+            assert {key: line.get(key) for key in shown} == shown
 
 
 def test_export_is_one_line_per_checkpoint_each_after_its_parent(studio: Studio, shop: Path) -> None:

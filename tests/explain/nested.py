@@ -9,7 +9,7 @@ from typing import Annotated, Any, TypedDict
 from langchain_core.messages import AIMessage, AnyMessage
 from langchain_core.tools import tool
 from langgraph.func import entrypoint, task
-from langgraph.graph import START
+from langgraph.graph import END, START
 from langgraph.graph.message import add_messages
 from langgraph.prebuilt import ToolNode
 
@@ -44,6 +44,21 @@ def make_persistent(path: Path, turns: int = 3) -> Path:
         graph = chain("greet", "memory", memory=inner).compile(checkpointer=saver)
         for turn in range(turns):
             graph.invoke({"topic": f"turn {turn}"}, config("t"))
+    return path
+
+
+def make_long_turn(path: Path, rounds: int) -> Path:
+    """Thread `t`: `greet` -> `memory`, a subgraph with its own memory whose one turn is many rounds of `recall`."""
+
+    def again(state: Any) -> str:
+        return "recall" if len(state["log"]) <= rounds else END
+
+    builder = graph_of({"recall": says("recall")}, [(START, "recall")])
+    builder.add_conditional_edges("recall", again, ["recall", END])
+    inner = builder.compile(checkpointer=True)
+    with saver_at(path) as saver:
+        graph = chain("greet", "memory", memory=inner).compile(checkpointer=saver)
+        graph.invoke({"topic": "turn"}, {**config("t"), "recursion_limit": rounds + 10})
     return path
 
 

@@ -274,6 +274,14 @@ class StoreContract:
         sample.remove(gone)
         assert store.census("done", upto, writes_upto) != counted
 
+    def test_the_metadata_of_a_namespace_is_that_of_its_rows(self, sample: Sample, store: Store) -> None:
+        for keys in list(store.threads()):
+            headers = [header for _, header in store.checkpoints(keys.thread_id)]
+            stored = {address: raw.metadata for address, raw in store.raw(header.address for header in headers).items()}
+            for ns in {*keys.namespaces, "none such"}:
+                mine = {address.checkpoint_id: found for address, found in stored.items() if address.checkpoint_ns == ns}
+                assert store.metadata(keys.thread_id, ns, bytes) == mine
+
     def test_a_census_notices_a_row_that_was_written_again(self, sample: Sample, store: Store) -> None:
         needs(store, Capability.LIVE)
         upto, writes_upto = last(store.checkpoints("done")), last(store.write_headers("done"))
@@ -344,7 +352,7 @@ writes = [row for thread in threads for _, row in store.write_headers(thread)]
 store.raw(header.address for header in headers), store.writes(header.address for header in headers)
 assert len(list(store.scan())) == len(headers)
 for thread in threads:
-    list(store.scan_writes(thread, ["notes", "log"])), store.census(thread, 1, 1)
+    list(store.scan_writes(thread, ["notes", "log"])), store.census(thread, 1, 1), store.metadata(thread, "", bytes)
 store.token(), store.problems(), store.close()
 foreign = {"langgraph", "langchain_core", "antigravity", "numpy", "pydantic"} & {name.partition(".")[0] for name in sys.modules}
 print(len(headers), len(writes), sorted(foreign), seen)
@@ -383,6 +391,7 @@ def use(store: Store, sample: Sample) -> list[Any]:
     for thread in ("done", "deep", "no-such-thread"):
         said += [list(store.checkpoints(thread)), list(store.write_headers(thread)), list(store.scan_writes(thread, ["notes"]))]
         said.append(store.census(thread, 1 << 62, 1 << 62))
+        said.append(store.metadata(thread, "", bytes))
     return [*said, store.token(), store.problems()]
 
 
