@@ -7,11 +7,10 @@ thread has more than one leaf).
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from msgspec import Struct
 
 
-@dataclass(frozen=True, slots=True)
-class Action:
+class Action(Struct, frozen=True):
     id: str
     title: str
     help: str

@@ -11,12 +11,12 @@ import json
 import os
 import sqlite3
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 import sqlite_utils
+from msgspec import Struct
 from sqlite_utils.db import NotFoundError
 
 from studio.errors import StudioError
@@ -45,8 +45,7 @@ _TABLES: dict[str, tuple[dict[str, type], tuple[str, ...]]] = {
 }  # fmt: skip
 
 
-@dataclass(frozen=True, slots=True)
-class RunRecord:
+class RunRecord(Struct, frozen=True):
     """A run as it was planned and how it ended; `status` is `running` until then."""
 
     id: str
@@ -58,8 +57,7 @@ class RunRecord:
     ended_at: str | None
 
 
-@dataclass(frozen=True, slots=True)
-class AuditEntry:
+class AuditEntry(Struct, frozen=True):
     """One write to a user's own store. `status` is `begun` (and stays so when the studio was killed in the middle) or `done`."""
 
     id: int

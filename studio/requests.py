@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from typing import Any
+
+from msgspec import Struct, field
 
 from studio.model import Address, Change, Tagged_JSON, Value
 
 
-@dataclass(frozen=True, slots=True)
-class Patch:
+class Patch(Struct, frozen=True):
     """Final values by path: `set` maps a path to tagged JSON, `unset` lists paths to remove."""
 
     set: Mapping[str, Tagged_JSON] = field(default_factory=dict)
@@ -20,8 +20,7 @@ class Patch:
         return bool(self.set or self.unset)
 
 
-@dataclass(frozen=True, slots=True)
-class GraphSpec:
+class GraphSpec(Struct, frozen=True):
     """Where the user's graph is: `graph` is a name in `langgraph.json`, `module:attr` or `path.py:attr`; None = look it up."""
 
     graph: str | None = None
@@ -30,8 +29,7 @@ class GraphSpec:
     cwd: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class ForkRequest:
+class ForkRequest(Struct, frozen=True):
     """What a person asks for: a copy (nothing else given), `patch` and/or `goto`, or `is_update` with `as_node` and `update`."""
 
     address: Address
@@ -52,8 +50,7 @@ class ForkRequest:
     """Ids of finished tasks of this step: the copy takes their results along, and they do not run again."""
 
 
-@dataclass(frozen=True, slots=True)
-class ForkResult:
+class ForkResult(Struct, frozen=True):
     address: Address
     parent_checkpoint_id: str | None
     stored_in: str
@@ -69,8 +66,7 @@ class ForkResult:
     created: tuple[Address, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class ForkPreview:
+class ForkPreview(Struct, frozen=True):
     """What a fork would do, before anything is written."""
 
     changes: tuple[Change, ...]
@@ -82,8 +78,7 @@ class ForkPreview:
     """The values the fork will hold."""
 
 
-@dataclass(frozen=True, slots=True)
-class RunRequest:
+class RunRequest(Struct, frozen=True):
     address: Address
     graph: GraphSpec = field(default_factory=GraphSpec)
     input: Any = None
@@ -99,8 +94,7 @@ class RunRequest:
     config: Mapping[str, Any] = field(default_factory=dict)
 
 
-@dataclass(frozen=True, slots=True)
-class TypeUse:
+class TypeUse(Struct, frozen=True):
     """A stored type that running would import."""
 
     name: str
@@ -110,8 +104,7 @@ class TypeUse:
     channels: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class RunPlan:
+class RunPlan(Struct, frozen=True):
     """What a run will do, on the screen before it starts (design rule 4)."""
 
     address: Address
@@ -144,8 +137,7 @@ class RunPlan:
         return not self.side_effects and not self.needs_trust
 
 
-@dataclass(frozen=True, slots=True)
-class RunEvent:
+class RunEvent(Struct, frozen=True):
     """One event of a run; `event` is plan, checkpoint, task, task_result, log, error or end."""
 
     event: str

@@ -6,7 +6,8 @@ import contextlib
 import glob
 import os
 import sqlite3
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from studio.errors import OpenError, PatchError, RefError
 from studio.forks.scratch import (
@@ -30,8 +31,7 @@ NOTES_TABLES = frozenset({"runs", "audit", "studio_origins", "marks", "notes"})
 """Also those of earlier versions."""
 
 
-@dataclass(frozen=True, slots=True)
-class ScratchFile:
+class ScratchFile(Struct, frozen=True):
     """One line of `studio scratch ls`."""
 
     path: str

@@ -7,8 +7,9 @@ stored bytes, because untouched values of `studio.value` encode to the bytes the
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from typing import Any
+
+from msgspec import Struct, field
 
 from studio import value
 from studio.codec import jsontext
@@ -26,8 +27,7 @@ _NOT_CARRIED = ("langgraph_", "checkpoint_", "__")
 """Metadata that older releases stored about one run and one step, by the beginning of its key."""
 
 
-@dataclass(slots=True)
-class Draft:
+class Draft(Struct):
     """A checkpoint about to be stored; `record` is ours to change."""
 
     origin: RawCheckpoint

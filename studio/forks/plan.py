@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
-
+from msgspec import Struct, field
 from msgspec.structs import replace
 
 from studio.forks import ids, needs, subgraph
@@ -13,8 +12,7 @@ from studio.model import Address, RawCheckpoint, State, Task, Value, WriteRow
 from studio.requests import ForkRequest
 
 
-@dataclass(frozen=True, slots=True)
-class Finished:
+class Finished(Struct, frozen=True):
     """A task that has finished, with its results: under the copy's own task id they keep it from running again."""
 
     task: Task
@@ -22,8 +20,7 @@ class Finished:
     rows: tuple[WriteRow, ...]
 
 
-@dataclass(slots=True)
-class Level:
+class Level(Struct):
     """One checkpoint to copy: the root's, a subgraph's calling one, or the chosen one."""
 
     raw: RawCheckpoint
@@ -42,8 +39,7 @@ class Level:
     """Tasks of this step beside the one that calls the next level, which run (again) with the fork."""
 
 
-@dataclass(slots=True)
-class Plan:
+class Plan(Struct):
     request: ForkRequest
     state: State
     levels: list[Level]
@@ -63,8 +59,7 @@ class Plan:
         return self.levels[-1].draft
 
 
-@dataclass(slots=True)
-class Built:
+class Built(Struct):
     """A plan with its ids: what goes into the file."""
 
     new: list[NewRow]

@@ -9,9 +9,10 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
+
+from msgspec import Struct
 
 from studio import value
 from studio.explain import channels
@@ -25,8 +26,7 @@ _CHUNK = 32
 _NOT_NODES = channels.NOT_NODES | {"__start__", ""}
 
 
-@dataclass(frozen=True, slots=True)
-class Shape:
+class Shape(Struct, frozen=True):
     nodes: frozenset[str]
     triggers: dict[str, frozenset[str]]
     """Channels that started each node, as far as seen."""

@@ -8,8 +8,9 @@ namespace of that id. The stored id has to be reproduced first: an id that match
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any, Literal
+
+from msgspec import Struct
 
 from studio import value
 from studio.errors import PatchError
@@ -20,8 +21,7 @@ from studio.history.namespaces import ns_node, ns_task_id, outer_namespace
 from studio.model import Address, RawCheckpoint, Value, WriteRow
 
 
-@dataclass(frozen=True, slots=True)
-class Call:
+class Call(Struct, frozen=True):
     """How the task that runs a subgraph gets its id."""
 
     node: str

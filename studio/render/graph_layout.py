@@ -9,8 +9,9 @@ from __future__ import annotations
 
 from bisect import bisect_right, insort
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Literal
+
+from msgspec import Struct
 
 from studio.render.graph_routes import BOX, END, LOOP, Box, Route, routed
 
@@ -26,8 +27,7 @@ _ISLANDS = 5
 Kind = Literal["down", "back", "self"]
 
 
-@dataclass(frozen=True, slots=True)
-class Ranked:
+class Ranked(Struct, frozen=True):
     """Which node stands in which rank, and which edges lead back up."""
 
     ranks: tuple[tuple[int, ...], ...]
@@ -36,8 +36,7 @@ class Ranked:
     """Of each edge: `down` leads to a later rank, `back` closes a cycle, `self` leads to its own node."""
 
 
-@dataclass(frozen=True, slots=True)
-class Layout:
+class Layout(Struct, frozen=True):
     """Where everything is, in units of a pixel; y grows downward."""
 
     width: float
@@ -77,8 +76,7 @@ def ranked(count: int, edges: Sequence[tuple[int, int]], first: int | None = Non
     )
 
 
-@dataclass(slots=True)
-class _Grid:
+class _Grid(Struct):
     """Nodes and, numbered after them, bends."""
 
     rank: list[int]

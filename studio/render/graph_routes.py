@@ -7,7 +7,8 @@ leads back leaves the graph through the room between two ranks, or at the side w
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+
+from msgspec import Struct, field
 
 BOX = 34.0
 """Height of a box."""
@@ -26,8 +27,7 @@ _PAD = 14.0
 _CORNER = 9.0
 
 
-@dataclass(frozen=True, slots=True)
-class Box:
+class Box(Struct, frozen=True):
     """A node: `x` is its middle, `y` its top."""
 
     x: float
@@ -36,8 +36,7 @@ class Box:
     height: float
 
 
-@dataclass(frozen=True, slots=True)
-class Route:
+class Route(Struct, frozen=True):
     """An edge: its line, its arrow's head, and where its label's middle is."""
 
     line: str
@@ -45,8 +44,7 @@ class Route:
     label: tuple[float, float]
 
 
-@dataclass(slots=True)
-class _Back:
+class _Back(Struct):
     """An edge that leads back up, on its way to a lane."""
 
     at: int
@@ -60,8 +58,7 @@ class _Back:
     home: float | None = None
 
 
-@dataclass(slots=True)
-class _Frame:
+class _Frame(Struct):
     """What routing needs to know of the drawing so far."""
 
     rank: Sequence[int]

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from studio import tagged
 from studio.codec.paths import children
@@ -19,8 +20,7 @@ MOST_FACTS = 4
 DEEPEST = 4
 
 
-@dataclass(frozen=True, slots=True)
-class Asked:
+class Asked(Struct, frozen=True):
     words: str
     """One line, masked and gated."""
     said: bool

@@ -7,13 +7,13 @@ under the names that the saver knows.
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from studio.model import Address
 
 
-@dataclass(frozen=True, slots=True)
-class Source:
+class Source(Struct, frozen=True):
     """The file that the code opens; `checkpoints` and `writes` are its tables where they do not bear LangGraph's names."""
 
     path: str

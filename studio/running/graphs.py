@@ -12,9 +12,10 @@ import os
 import shutil
 import sys
 from collections.abc import Iterator
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
+
+from msgspec import Struct, field
 
 from studio.errors import RunError, UsageError
 from studio.render.gate import line
@@ -23,8 +24,7 @@ from studio.requests import GraphSpec
 CONFIG_NAME = "langgraph.json"
 
 
-@dataclass(frozen=True, slots=True)
-class GraphFound:
+class GraphFound(Struct, frozen=True):
     """Where a graph is and with what it runs."""
 
     name: str | None
@@ -58,8 +58,7 @@ class GraphFound:
         }  # fmt: skip
 
 
-@dataclass(frozen=True, slots=True)
-class _Config:
+class _Config(Struct, frozen=True):
     path: Path
     document: dict[str, Any]
 

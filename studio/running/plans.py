@@ -9,8 +9,9 @@ from __future__ import annotations
 import os
 import threading
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
+
+from msgspec import Struct
 
 from studio import runner
 from studio.errors import RunError, UsageError
@@ -30,8 +31,7 @@ if TYPE_CHECKING:
 _KEPT_INSPECTIONS = 16
 
 
-@dataclass(frozen=True, slots=True)
-class Planned:
+class Planned(Struct, frozen=True):
     """A plan with what carrying it out needs."""
 
     plan: RunPlan

@@ -7,8 +7,9 @@ module and a class each.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field
 from pathlib import Path
+
+from msgspec import Struct, field
 
 from studio import value as codec
 from studio.codec.inert import MapValue
@@ -36,8 +37,7 @@ SAFE = _read_safe_list()
 _BY_CLASS = {name.rpartition(".")[2]: name for name in SAFE if name.startswith("langchain_core.")}
 
 
-@dataclass(slots=True)
-class TypeCount:
+class TypeCount(Struct):
     """Dotted type names with how often they occur and in which channels."""
 
     counts: dict[str, int] = field(default_factory=dict)

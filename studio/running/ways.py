@@ -9,9 +9,11 @@ from __future__ import annotations
 
 import base64
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
 from itertools import islice
 from typing import TYPE_CHECKING, Any
+
+from msgspec import Struct, field
+from msgspec.structs import replace
 
 from studio.errors import RefError, UsageError
 from studio.forks.writing import check_writable
@@ -35,8 +37,7 @@ _OTHER_METADATA = frozenset(
 _OTHER_PREFIXES = ("langgraph_", "checkpoint_", "__", "ls_", "lc_")
 
 
-@dataclass(frozen=True, slots=True)
-class Way:
+class Way(Struct, frozen=True):
     database: str
     copy_of: Address | None = None
     """Copied first, and the copy runs; None = the checkpoint runs where it stands."""
@@ -155,8 +156,7 @@ def run_address(session: Session, address: Address) -> Address:
 # ---------------------------------------------------------------------- answers and carried rows
 
 
-@dataclass(frozen=True, slots=True)
-class Answer:
+class Answer(Struct, frozen=True):
     """What a person answers to one recorded question."""
 
     task: Task

@@ -7,9 +7,11 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
 from pathlib import PurePath
 from typing import TypeVar
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from studio.errors import StudioError
 from studio.requests import ForkPreview, ForkRequest, GraphSpec, RunPlan, RunRequest
@@ -22,8 +24,7 @@ SEVERAL = "several-graphs"
 R = TypeVar("R", RunRequest, ForkRequest)
 
 
-@dataclass(frozen=True, slots=True)
-class Planned:
+class Planned(Struct, frozen=True):
     """A plan, or why there is none."""
 
     plan: RunPlan | None = None

@@ -8,11 +8,11 @@ import subprocess
 import sys
 import textwrap
 import time
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 from textual.widgets import Button, Checkbox, Input, Select, TextArea
 
 from studio import tagged
