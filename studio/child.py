@@ -160,7 +160,7 @@ class Operation:
         self.events.send("ready", **known, **{"async": is_async})
         if self.request["op"] == "inspect":
             described = running.inspect(graph, self.request, schema, self.gate.allowed, is_async)
-            return {"status": "done", "result": {**known, **described}}
+            return {"status": "done", "result": {**known, **described, "module": self.module}}
         operation = {"run": running.run, "update_state": running.update_state}[self.request["op"]]
         encrypted = bool(self.request.get("encrypted"))
         async with driving.opened_saver(self.request["database"], self.gate, is_async, encrypted) as saver:

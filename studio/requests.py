@@ -102,6 +102,8 @@ class TypeUse(Struct, frozen=True):
     safe: bool
     """On LangGraph's own safe list, or in the graph's schema."""
     channels: tuple[str, ...] = ()
+    becomes: str | None = None
+    """Under which name the run stores it: what a script stored as `__main__.Order` is `shop.Order` where `shop.py` is loaded."""
 
 
 class RunPlan(Struct, frozen=True):

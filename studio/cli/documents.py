@@ -300,7 +300,14 @@ class Documents:
             "graph_file": plan.graph_file,
             "interpreter": plan.interpreter,
             "types": [
-                {"name": one.name, "count": one.count, "safe": one.safe, "channels": list(one.channels)} for one in plan.types
+                {
+                    "name": one.name,
+                    "count": one.count,
+                    "safe": one.safe,
+                    "channels": list(one.channels),
+                    "becomes": one.becomes,
+                }
+                for one in plan.types
             ],
             "needs_trust": plan.needs_trust,
             "config": {key: self.text(given) for key, given in plan.config.items()},

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 import threading
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from msgspec import Struct
@@ -19,7 +19,7 @@ from studio.history.namespaces import ns_task_id
 from studio.model import Address, State
 from studio.render.gate import line
 from studio.render.preview import summary
-from studio.requests import ForkRequest, RunPlan, RunRequest
+from studio.requests import ForkRequest, RunPlan, RunRequest, TypeUse
 from studio.running.effects import past_tool_calls
 from studio.running.graphs import GraphFound, find_graph
 from studio.running.typeuse import SAFE, TypeCount
@@ -82,7 +82,7 @@ def make_plan(session: Session, inspector: Inspector, request: RunRequest) -> Pl
     unsafe = types.unsafe()
     known = inspector.inspect(graph, unsafe) if unsafe or request.before or request.after else {}
     _check_nodes(request, known)
-    uses = types.uses(known.get("schema", ()))
+    uses = types.uses(known.get("schema", ()), str(known.get("module") or ""))
     needs_trust = not all(use.safe for use in uses)
     configurable = {**stored_config(state.metadata), **request.config}
     plan = RunPlan(
@@ -97,7 +97,7 @@ def make_plan(session: Session, inspector: Inspector, request: RunRequest) -> Pl
         types=uses,
         needs_trust=needs_trust,
         stored_in=way.database,
-        warnings=(*way.warnings, *_warnings(session, request, state, known)),
+        warnings=(*way.warnings, *_warnings(session, request, state, known), *_renamed(uses)),
         makes_copy=way.copy_of is not None,
         config={line(key, 40): summary(given, 80, key=key) for key, given in configurable.items()},
         recursion_limit=request.recursion_limit,
@@ -181,6 +181,11 @@ def _warnings(session: Session, request: RunRequest, state: State, known: Mappin
     if nodes and gone and not request.address.checkpoint_ns:
         found.append(f"The graph has no node {', '.join(gone)}: what is scheduled here cannot run under this code.")
     return found
+
+
+def _renamed(uses: Sequence[TypeUse]) -> list[str]:
+    pairs = ", ".join(f"{use.name} as {use.becomes}" for use in uses if use.becomes)
+    return [f"Types of a script come back under the module that now runs: {pairs}."] if pairs else []
 
 
 def update_types(session: Session, inspector: Inspector, graph: GraphFound, request: ForkRequest) -> tuple[str, ...]:

@@ -71,10 +71,18 @@ class TypeCount(Struct):
         """Names outside the safe list, sorted."""
         return tuple(sorted(name for name in self.counts if name not in SAFE))
 
-    def uses(self, schema: Iterable[str]) -> tuple[TypeUse, ...]:
-        """As a plan shows it: what needs trust first, then by name."""
+    def uses(self, schema: Iterable[str], module: str = "") -> tuple[TypeUse, ...]:
+        """As a plan shows it: what needs trust first, then by name. `module` is the graph's, if the graph was loaded."""
         allowed = SAFE | set(schema)
-        found = [TypeUse(name, count, name in allowed, tuple(sorted(self.channels[name]))) for name, count in self.counts.items()]
+
+        def becomes(name: str) -> str | None:
+            owner, _, short = name.rpartition(".")
+            return f"{module}.{short}" if owner == "__main__" and module and name in allowed else None
+
+        found = [
+            TypeUse(name, count, name in allowed, tuple(sorted(self.channels[name])), becomes(name))
+            for name, count in self.counts.items()
+        ]
         return tuple(sorted(found, key=lambda use: (use.safe, use.name)))
 
 
