@@ -12,7 +12,7 @@ from studio.cli.documents import Documents
 from studio.cli.out import Out
 from studio.errors import UsageError
 from studio.model import Address, Tagged_JSON
-from studio.render import secrets
+from studio.render import secrets, shell
 from studio.render.gate import line
 from studio.requests import ForkRequest, ForkResult, Patch
 from studio.session import Session
@@ -63,7 +63,7 @@ def run(options: Namespace, out: Out) -> int:
         if out.as_json:
             out.document(Documents(out.show_secrets).fork(result))
         else:
-            _text(session, address, result, out)
+            _text(session, address, result, out, in_place=options.in_place)
     return 0 if result.verified else 1
 
 
@@ -104,7 +104,7 @@ def _read(name: str) -> str:
         raise UsageError(f"--patch {name}: {why}", _PATCH_HINT) from error
 
 
-def _text(session: Session, origin: Address, result: ForkResult, out: Out) -> None:
+def _text(session: Session, origin: Address, result: ForkResult, out: Out, *, in_place: bool) -> None:
     tree = session.tree(result.address.thread_id)
     number = f"#{tree.number(result.address)} " if result.address in tree else ""
     base = session.tree(origin.thread_id)
@@ -113,6 +113,8 @@ def _text(session: Session, origin: Address, result: ForkResult, out: Out) -> No
         f"{out.paint('forked', 'bold')} {came_from} → {out.paint(number, 'bold', 'magenta')}{line(result.address.checkpoint_id)}"
     )
     nodes = "not known" if result.next is None else ", ".join(line(name or "?") for name in result.next) or "nothing"
+    inside = result.root != result.address and result.root in tree
+    root = f"#{tree.number(result.root)} {line(result.root.checkpoint_id)}" if inside else ""
     facts = [
         ("thread", line(result.address.thread_id) if result.address.thread_id != origin.thread_id else ""),
         ("namespace", line(result.address.checkpoint_ns)),
@@ -121,6 +123,15 @@ def _text(session: Session, origin: Address, result: ForkResult, out: Out) -> No
         ("stored in", line(result.stored_in)),
         ("verified", "yes, read back and equal" if result.verified else "NO: what is stored differs from what was asked for"),
     ]
+    if inside:
+        facts.append(("runs from", f"{root}, the new checkpoint of the outer graph that calls this subgraph"))
+        facts.append(("run it", _command(session, result, tree.number(result.address), in_place)))
     out.table([["  " + name, value] for name, value in facts if value], [("dim",), ()])
     for surprise in result.surprises:
         out.say(out.paint(f"! {line(surprise if out.show_secrets else secrets.mask_text(surprise), 400)}", "yellow"))
+
+
+def _command(session: Session, result: ForkResult, number: str, in_place: bool) -> str:
+    """The command that runs a fork, to be copied as it is."""
+    place = [session.location, *session.view_options, "--thread", result.address.thread_id]
+    return " ".join(map(shell.word, ["studio", "run", *place, number, *(["--in-place"] if in_place else [])]))

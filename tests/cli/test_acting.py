@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import re
+import shlex
 import signal
 import sqlite3
 import subprocess
@@ -17,6 +18,7 @@ from typing import Any
 import pytest
 
 from tests.cli.conftest import Studio
+from tests.explain import nested
 from tests.factories import folder_snapshot
 
 GRAPH = '''
@@ -36,6 +38,13 @@ def slow():
     found.add_edge("publish", "sleep")
     return found
 '''
+
+DEEP = """
+from tests.explain.graphs import chain
+
+inner = chain("inner", inner=chain("deepest").compile()).compile()
+graph = chain("outer", outer=chain("middle", middle=inner).compile())
+"""
 
 
 @pytest.fixture
@@ -380,3 +389,19 @@ def test_a_thread_whose_id_is_not_utf_8_is_read_and_neither_forked_nor_run(
             assert found.code != 0
             assert "is not valid UTF-8" in found.err.splitlines()[0]
     assert "no valid text" in studio("tree", odd_ids, "--thread", '"\\ud800"').err
+
+
+def test_a_fork_inside_a_subgraph_names_the_root_that_runs_it_and_the_command(studio: Studio, tmp_path: Path) -> None:
+    path = nested.make_deep(tmp_path / "deep.sqlite")
+    (tmp_path / "deep.py").write_text(DEEP)
+    facts = {row[:12].strip(): row[12:].strip() for row in studio("fork", path, "1.2.2").out.splitlines()[1:]}
+    rows = studio("tree", path, "--all-ns", "--json").doc["rows"]
+    root = next(row for row in rows if row["number"] == "s1")
+    assert facts["runs from"].startswith(f"#s1 {root['checkpoint_id']}, ")
+    command = shlex.split(facts["run it"])
+    assert command == ["studio", "run", str(path), "--thread", "t", "s1.1.1"]
+    ran = studio(*command[1:], "--graph", f"{tmp_path / 'deep.py'}:graph", "--json").lines
+    assert ran[-1]["status"] == "done"
+    after = studio("tree", path, "--json").doc["rows"]
+    assert [row["number"] for row in after if row["origin_checkpoint_id"]] == ["s1"]  # no second copy
+    assert next(row for row in after if row["checkpoint_id"] == ran[-1]["head"]["checkpoint_id"])["parent_number"] == "s1"
