@@ -69,8 +69,11 @@ def choose_way(session: Session, request: RunRequest, state: State) -> Way:
 
     Raises PatchError where nothing can be stored under the ids.
     """
+    check_writable(request.address)
+    inner = _fork_inside(session, request)
+    if inner is not None:
+        request, state = replace(request, address=inner), session.state(inner)
     address = request.address
-    check_writable(address)
     own = _is_own(session, request, state)
     database = session.location if request.in_place or session.scratch.is_store else session.scratch.path
     answers = _answers(request, state.tasks)
@@ -85,6 +88,23 @@ def choose_way(session: Session, request: RunRequest, state: State) -> Way:
     elif request.has_resume:
         way = replace(way, resume=request.resume, has_resume=True)
     return _in_words(request, state, _with_tasks_beside(session, state, way), answers)
+
+
+def _fork_inside(session: Session, request: RunRequest) -> Address | None:
+    """The fork inside a subgraph that a root checkpoint was made for and that no run has gone on from.
+
+    A run of that root is a run of the fork: a copy of the root alone would leave the edit inside behind.
+    """
+    if request.address.checkpoint_ns or request.has_input or request.has_resume or request.answers:
+        return None
+    tree = session.tree(request.address.thread_id)
+    found, at = None, request.address
+    while not tree.children(at):
+        inside = tree.inner(at)
+        if len(inside) != 1 or tree.origin(inside[0]) is None:
+            return found
+        found = at = inside[0]
+    return None
 
 
 def _with_tasks_beside(session: Session, state: State, way: Way) -> Way:

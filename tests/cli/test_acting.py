@@ -405,3 +405,17 @@ def test_a_fork_inside_a_subgraph_names_the_root_that_runs_it_and_the_command(st
     after = studio("tree", path, "--json").doc["rows"]
     assert [row["number"] for row in after if row["origin_checkpoint_id"]] == ["s1"]  # no second copy
     assert next(row for row in after if row["checkpoint_id"] == ran[-1]["head"]["checkpoint_id"])["parent_number"] == "s1"
+
+
+def test_the_root_of_an_older_fork_inside_a_subgraph_runs_with_what_was_set_inside(studio: Studio, tmp_path: Path) -> None:
+    path = nested.make_deep(tmp_path / "deep.sqlite")
+    (tmp_path / "deep.py").write_text(DEEP)
+    studio("fork", path, "1.2.2", "--set", '/topic="set inside"')
+    studio("fork", path, "1.2")  # LangGraph runs the newest: the older one must be copied, and all of it
+    end = studio("run", path, "s1", "--graph", f"{tmp_path / 'deep.py'}:graph", "--json").lines[-1]
+    assert end["status"] == "done"
+    rows = studio("tree", path, "--all-ns", "--json").doc["rows"]
+    (inner,) = [
+        row["number"] for row in rows if row["number"].startswith("s3.") and row["origin_checkpoint_id"] and row["depth"] == 2
+    ]
+    assert studio("show", path, inner, "--path", "/topic", "--json").doc["value"] == "set inside"
