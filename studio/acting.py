@@ -125,6 +125,12 @@ class Acting(ABC):
                 self._runs = Runs(self._whole())
             return self._runs
 
+    def graph_names(self) -> tuple[str, ...]:
+        """The names in `langgraph.json` that a run may choose from. Raises UsageError when that file is broken."""
+        from studio.running.graphs import graph_names
+
+        return graph_names(self.graph.cwd, self._whole().location)
+
     def plan(self, request: RunRequest) -> RunPlan:
         """What a run would do. Raises RunError or UsageError: no graph, several graphs, a graph that cannot be loaded."""
         if refused := self._refusal(request):

@@ -113,6 +113,12 @@ def find_graph(spec: GraphSpec, location: str | None = None) -> GraphFound:
     )  # fmt: skip
 
 
+def graph_names(cwd: str | None = None, location: str | None = None) -> tuple[str, ...]:
+    """The graphs that `langgraph.json` lists, in its order; () without such a file. Raises UsageError when it is broken."""
+    config = _find_config(Path(cwd or os.getcwd()).resolve(), location)
+    return tuple(config.graphs) if config is not None else ()
+
+
 def _find_config(cwd: Path, location: str | None) -> _Config | None:
     starts = [cwd] + ([Path(location).resolve()] if location and "://" not in location else [])
     for start in starts:

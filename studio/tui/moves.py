@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from studio.tree import CheckpointTree
 
 WRITTEN = "Written to the scratch file and read back."
-SURPRISED = "Look at the result: it is not quite what you asked for"
+SURPRISED = "Forked, but what is stored differs from what you asked for"
 NOTED = "Forked as you asked and read back; this could not be done beside it"
 
 

@@ -83,9 +83,26 @@ def refusal_lines(error: StudioError) -> tuple[Line, ...]:
     if error.hint and not error.candidates:
         lines.append(Line(draw.block(error.hint, "$quiet", 2_000), 2))
     if error.candidates:
-        lines += [BLANK, Line(draw.own("Choose one of", "bold"), 1)]
-        lines += [Line(draw.text(name, "$primary", 200), 2) for name in error.candidates[:30]]
+        lines += [BLANK, *_choices(error.candidates)]
     return tuple(lines)
+
+
+def graph_lines(names: tuple[str, ...], told: str = "") -> tuple[Line, ...]:
+    """What a person may name as the graph; `told`: why its names are not known."""
+    typed = "Or type" if names else "Type"
+    lines = [Line(draw.own("Which graph?", "bold $wait"), 1), BLANK]
+    if told:
+        lines += [Line(draw.block(told, "$error", 2_000), 2), BLANK]
+    if names:
+        lines += [*_choices(names), BLANK]
+    lines.append(Line(draw.own(f"{typed} module:attribute or path/file.py:attribute. The next runs take it, too.", "$quiet"), 1))
+    return tuple(lines)
+
+
+def _choices(names: tuple[str, ...]) -> list[Line]:
+    listed = [Line(draw.text(name, "$primary", 200), 2) for name in names[:30]]
+    more = [Line(draw.own(f"and {len(names) - 30} more", "$faint"), 2)] if len(names) > 30 else []
+    return [Line(draw.own("Choose one of", "bold") + draw.own("  ↑ ↓ in the field below", "$faint"), 1), *listed, *more]
 
 
 def event_lines(event: RunEvent, *, error_told: bool = False) -> list[Line]:

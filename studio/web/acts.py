@@ -114,7 +114,7 @@ def router(book: Book, pages: Pages) -> APIRouter:
         said = (
             " ".join(("Forked.", *result.surprises))
             if result.verified
-            else f"Forked, but what is stored is not what was asked for: {'; '.join(result.surprises)}"
+            else f"Forked, but what is stored differs from what you asked for: {'; '.join(result.surprises)}"
         )
         if sent.act == "run":
             return launch(request, file, Desk(book, at.place.at_address(result.address)), run_request(result.address, sent))

@@ -179,6 +179,37 @@ async def test_without_a_named_graph_the_choices_are_offered(
             await drive.until(lambda: drive.app.screen is drive.main)
 
 
+async def test_the_graph_of_a_planned_run_is_changed_and_the_next_run_takes_the_new_one(
+    support: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(SAMPLES)
+    with opened(support, tmp_path / "s.sqlite", "support_agent") as session:
+        async with driven(session, session.resolve("#4", "refund-4711"), size=(80, 24)) as drive:
+            await drive.until(lambda: drive.main.point)
+            await drive.loaded()
+            await drive.press("r")
+            screen = await run_status(drive, "planned")
+            assert "another graph" in drive.text("#run-keys")
+            await drive.press("ctrl+g")
+            await run_status(drive, "choose")
+            field = screen.query_one("#graph", Input)
+            assert field.value == "support_agent" and "research_team" in drive.text("#plan")
+            await drive.press("down")
+            assert field.value == "research_team", "the names of langgraph.json are choices"
+            await drive.press("up")
+            assert field.value == "support_agent"
+
+            field.value = GRAPH
+            await drive.press("enter")
+            await run_status(drive, "planned")
+            assert not field.display and drive.app.graph == GRAPH
+            await drive.press("escape")
+            await drive.until(lambda: drive.app.screen is drive.main)
+            await drive.press("r")
+            screen = await run_status(drive, "planned")
+            assert screen.request().graph.graph == GRAPH
+
+
 async def test_what_became_of_a_fork_is_told_in_the_dialog_of_its_run_and_covers_nothing(
     support: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -21,6 +21,7 @@ from studio.model import Address
 from studio.render import gate, preview, questions
 from studio.requests import GraphSpec, RunEvent, RunPlan, RunRequest
 from studio.tui import draw, moves, runlog
+from studio.tui.graphfield import GraphField
 from studio.tui.keys import KeyLine
 from studio.tui.lines import Line, LineView
 from studio.tui.messages import Failed, JumpTo, PathSelected, PlanReady, RunSaid, RunStarted
@@ -43,6 +44,7 @@ class RunScreen(ModalScreen[Address | None]):
         Binding("ctrl+x", "cancel", "Cancel the run", show=False, priority=True),
         Binding("x", "cancel", "Cancel the run", show=False),
         Binding("b", "compare", "Compare", show=False),
+        Binding("ctrl+g", "choose_graph", "Another graph", show=False, priority=True),
     ]
 
     def __init__(
@@ -76,11 +78,7 @@ class RunScreen(ModalScreen[Address | None]):
                 yield LineView(id="log", follow=True)
             with VerticalScroll(id="ask"):
                 yield Static("", markup=False, id="asked")
-            yield Input(
-                placeholder="the graph: a name in langgraph.json, module:attribute or path.py:attribute",
-                id="graph",
-                classes="flat",
-            )
+            yield GraphField(id="graph")
             yield Checkbox("", id="trust", compact=True)
             with Horizontal(id="run-buttons"):
                 yield Button("Run", variant="primary", id="run-start", disabled=True)
@@ -115,10 +113,10 @@ class RunScreen(ModalScreen[Address | None]):
         self.query_one("#run-compare").display = ended and self.origin is not None and self.head is not None
         self.query_one("#run-close", Button).label = "Leave it running" if going else "Close"
         items = {
-            "planned": [("ctrl+r", "run"), ("esc", "close")],
-            "choose": [("enter", "use this graph"), ("esc", "close")],
+            "planned": [("ctrl+r", "run"), ("ctrl+g", "another graph"), ("esc", "close")],
+            "choose": [("↑↓", "names"), ("enter", "use this graph"), ("esc", "close")],
             "running": [("ctrl+x", "cancel the run"), ("esc", "leave it running")],
-            "paused": [("enter", "answer"), ("esc", "answer later")],
+            "paused": [("enter", "answer"), ("ctrl+g", "another graph"), ("esc", "answer later")],
         }.get(status, [("b", "compare branches")] if ended and self.origin else [])
         self.query_one("#run-keys", KeyLine).say(
             "", [*items, *([] if status in ("planned", "choose", "running", "paused") else [("esc", "close")])]
@@ -189,12 +187,28 @@ class RunScreen(ModalScreen[Address | None]):
         self._say("choose" if error.candidates else "no-plan")
         self._label_start("Use this graph" if error.candidates else "Look again")
         if isinstance(error, RunError) or error.candidates:
-            box = self.query_one("#graph", Input)
-            box.display = True
-            if error.candidates and not box.value:
-                stem = os.path.splitext(os.path.basename(self.session.location))[0]
-                box.value = stem if stem in error.candidates else error.candidates[0]
-            box.focus()
+            stem = os.path.splitext(os.path.basename(self.session.location))[0]
+            likely = stem if stem in error.candidates else next(iter(error.candidates), "")
+            self.query_one("#graph", GraphField).offer(error.candidates, likely)
+
+    def action_choose_graph(self) -> None:
+        """Name another graph than the planned one: a name in `langgraph.json`, or where it is."""
+        if self.status not in ("planned", "paused", "no-plan", "choose"):
+            return
+        names: tuple[str, ...] = ()
+        told = ""
+        try:
+            names = self.session.graph_names()
+        except StudioError as error:
+            told = error.message
+        now = self.graph or self.app.graph or (self.plan.graph.partition(" = ")[0] if self.plan is not None else "")
+        self.plan = None
+        self.query_one("#ask").display = False
+        self.query_one("#trust").display = False
+        self._show_plan(*runlog.graph_lines(names, told))
+        self._say("choose")
+        self._label_start("Use this graph")
+        self.query_one("#graph", GraphField).offer(names, now)
 
     def _label_start(self, words: str, *, disabled: bool = False) -> None:
         button = self.query_one("#run-start", Button)
