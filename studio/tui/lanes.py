@@ -37,6 +37,24 @@ def shape(row: Row) -> tuple[str, str]:
     return (FORK_SHAPE if row.origin_checkpoint_id is not None else "●"), kind(row)
 
 
+def fitting(width: int) -> int:
+    """Lanes to draw in a timeline of `width` cells: the words of a row come first."""
+    return min(max((width - 22) // 2, 3), MOST_LANES)
+
+
+def rest_width(lane_count: int, drawn: int) -> int:
+    """Cells that `rest` takes; 0 where all lanes are drawn."""
+    hidden = lane_count - drawn
+    return 0 if hidden <= 0 else len(str(min(hidden, 99))) + 2
+
+
+def rest(row: Row, first: int, stop: int, width: int) -> tuple[str, str]:
+    """`+2`: the lanes at this row that are not drawn."""
+    hidden = sum(not first <= lane < stop for lane in row.lanes)
+    words = "" if not hidden else f"+{hidden}" if hidden < 100 else "99+"
+    return words.ljust(width), "$faint"
+
+
 def window(row_lane: int, lane_count: int, most: int = MOST_LANES) -> tuple[int, int]:
     """First and one past the last lane to draw."""
     if lane_count <= most:
@@ -58,7 +76,7 @@ def colours(rows: Sequence[Row], after: Sequence[Row]) -> list[dict[int, str]]:
 
 
 def draw(row: Row, above: Row | None, first: int, stop: int, lane_colours: Mapping[int, str]) -> Pieces:
-    """The lane part of one row: `2 * (stop - first)` cells, with `‹` `›` where lanes are cut off. `above` is the row before.
+    """The lane part of one row: `2 * (stop - first)` cells, `‹` where some are cut off at the left. `above` is the row before.
 
     A lane that appears here for the first time bends out of this row: `●─╮`.
     """
@@ -88,10 +106,8 @@ def draw(row: Row, above: Row | None, first: int, stop: int, lane_colours: Mappi
             cell, style = " ", ""
         pieces.append((cell, style))
         pieces.append(("─", _reaches(lane, row.lane, near, lane_colours)) if left <= lane < right else (" ", ""))
-    if first > 0 and row.lanes and min(row.lanes) < first:
+    if row.lane != first and row.lanes and min(row.lanes) < first:
         pieces[0] = ("‹", "$faint")
-    if row.lanes and max(row.lanes) >= stop:
-        pieces[-1] = ("›", "$faint")
     return pieces
 
 

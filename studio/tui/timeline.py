@@ -26,6 +26,8 @@ _BADGES = {
 _ENCRYPTED = ("encrypted", "$faint")
 _SHAPE_SAYS_IT = ("answered", "fork", "head", "encrypted")
 """Badges that make room for the label where both do not fit."""
+LEAST_LABEL = 9
+"""Cells of a label that no badge takes away: the panes beside the timeline say the status in words, too."""
 
 
 class Timeline(RowView):
@@ -128,8 +130,7 @@ class Timeline(RowView):
         """Choose the lanes to draw around the cursor's; True when they are others than before."""
         count = self._tree.lane_count if self._tree is not None else 1
         row = self.row_at(self.cursor)
-        most = lanes.MOST_LANES if self.row_width >= 36 else 4
-        wanted = lanes.window(row.lane if row else 0, count, most)
+        wanted = lanes.window(row.lane if row else 0, count, lanes.fitting(self.row_width))
         changed = wanted != self._lane_window
         self._lane_window = wanted
         return changed
@@ -177,7 +178,10 @@ class Timeline(RowView):
         pieces: list[tuple[str, str] | Content] = [("▌" if here else " ", "$primary bold")]
         above = self.row_at(index - 1) if index else None
         pieces += lanes.draw(row, above, first, stop, self._colours_at(index))
-        used = 1 + 2 * (stop - first)
+        beside = lanes.rest_width(self._tree.lane_count if self._tree is not None else 1, stop - first)
+        if beside:
+            pieces.append(lanes.rest(row, first, stop, beside))
+        used = 1 + 2 * (stop - first) + beside
         digits = max(3, *(len(other.number) for other in self._chunks.get(index // CHUNK, (row,))))
         address = row.checkpoint.address
         return [_rest(pieces, used, row, width, digits, pinned=address == self.base, outside=address in self._outside)]
@@ -194,7 +198,8 @@ def _rest(
     time = f" {labels.duration(draw.gap(row)):>7}" if width >= 50 and draw.gap(row) is not None else ""
     room = width - used - len(number_text) - 1
     badge_room = len(badge[0]) + 3 if badge else 0
-    if badge and len(label) + badge_room > room and badge[0] in _SHAPE_SAYS_IT:
+    crowded = badge and len(label) + badge_room > room
+    if crowded and badge and (badge[0] in _SHAPE_SAYS_IT or room - badge_room < min(len(label), LEAST_LABEL)):
         badge, badge_room = None, 0
     label_room = max(4, room - badge_room - len(time))
     shown_label = label if len(label) <= label_room else label[: label_room - 1] + "…"
