@@ -12,6 +12,7 @@ from studio.tui import draw
 from studio.tui.lines import BLANK, Line
 from studio.tui.moves import WRITTEN, Made
 
+TYPE_IT = "Name it below as path/file.py:attribute or module:attribute; the next runs take it, too."
 STATUS = {
     "planning": ("planning …", "$quiet"),
     "planned": ("ready", "$primary"),
@@ -80,22 +81,28 @@ def refusal_lines(error: StudioError) -> tuple[Line, ...]:
     """Why there is no plan, and what helps."""
     title = draw.own("Which graph?", "bold $wait") if error.candidates else draw.own("This cannot run yet", "bold $error")
     lines = [Line(title, 1), Line(draw.block(error.message, limit=4_000), 2)]
-    if error.hint and not error.candidates:
+    if names_no_graph(error):
+        lines += [BLANK, Line(draw.own(TYPE_IT, "$quiet"), 2)]
+    elif error.hint and not error.candidates:
         lines.append(Line(draw.block(error.hint, "$quiet", 2_000), 2))
     if error.candidates:
         lines += [BLANK, *_choices(error.candidates)]
     return tuple(lines)
 
 
+def names_no_graph(error: StudioError) -> bool:
+    """The refusal is about the name of the graph, and there is nothing to choose from: it is typed."""
+    return not error.candidates and error.slug in ("no-graph", "no-graph-file")
+
+
 def graph_lines(names: tuple[str, ...], told: str = "") -> tuple[Line, ...]:
     """What a person may name as the graph; `told`: why its names are not known."""
-    typed = "Or type" if names else "Type"
     lines = [Line(draw.own("Which graph?", "bold $wait"), 1), BLANK]
     if told:
         lines += [Line(draw.block(told, "$error", 2_000), 2), BLANK]
     if names:
         lines += [*_choices(names), BLANK]
-    lines.append(Line(draw.own(f"{typed} module:attribute or path/file.py:attribute. The next runs take it, too.", "$quiet"), 1))
+    lines.append(Line(draw.own(TYPE_IT, "$quiet"), 1))
     return tuple(lines)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import shutil
 import sqlite3
 import subprocess
@@ -16,7 +17,7 @@ from msgspec.structs import replace
 from textual.widgets import Button, Checkbox, Input, Select, TextArea
 
 from studio import tagged
-from studio.requests import ForkRequest, ForkResult
+from studio.requests import ForkRequest, ForkResult, Patch
 from studio.session import Session
 from studio.tui import point
 from studio.tui.messages import StoreChanged
@@ -177,6 +178,24 @@ async def test_without_a_named_graph_the_choices_are_offered(
             await run_status(drive, "planned")
             await drive.press("escape")
             await drive.until(lambda: drive.app.screen is drive.main)
+
+
+async def test_where_no_langgraph_json_names_a_graph_it_is_typed_in_the_dialog_of_the_run(
+    support: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    with opened(support, tmp_path / "s.sqlite") as session:
+        async with driven(session, session.resolve("#4", "refund-4711"), size=(80, 24)) as drive:
+            await drive.until(lambda: drive.main.point)
+            await drive.loaded()
+            await drive.press("r")
+            screen = await run_status(drive, "choose")
+            assert "no langgraph.json" in drive.text("#plan") and "--graph" not in drive.text("#plan")
+            field = screen.query_one("#graph", Input)
+            assert field.display and field.has_focus
+            field.value = GRAPH
+            await drive.press("enter")
+            await run_status(drive, "planned")
 
 
 async def test_the_graph_of_a_planned_run_is_changed_and_the_next_run_takes_the_new_one(
@@ -477,6 +496,18 @@ async def test_the_forks_of_a_session_lie_in_a_database_that_langgraph_reads(sup
             assert "vs origin #4" in drive.text("#tabs")
     with sqlite3.connect(tmp_path / "s.sqlite") as connection:
         assert connection.execute("SELECT count(*) FROM checkpoints").fetchone()[0] >= 1
+
+
+async def test_beside_four_forks_the_names_of_rows_are_still_read_in_a_small_terminal(support: Path, tmp_path: Path) -> None:
+    with opened(support, tmp_path / "s.sqlite") as session:
+        for number in ("4", "5", "6", "7"):
+            session.fork(ForkRequest(session.resolve(number, "refund-4711"), patch=Patch(set={"/category": "other"})))
+        async with driven(session, session.resolve("#7", "refund-4711"), size=(80, 24)) as drive:
+            await drive.until(lambda: drive.main.point)
+            await drive.loaded()
+            rows = drive.text("#timeline")
+            assert rows.count("set /cate") >= 3, "the badge makes room for what the fork is"
+            assert re.search(r"\+2 s1", rows), "five lanes, three of them drawn, the others counted"
 
 
 async def test_growth_of_the_file_never_takes_the_place_of_a_jump(support: Path, tmp_path: Path) -> None:

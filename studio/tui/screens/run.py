@@ -114,7 +114,7 @@ class RunScreen(ModalScreen[Address | None]):
         self.query_one("#run-close", Button).label = "Leave it running" if going else "Close"
         items = {
             "planned": [("ctrl+r", "run"), ("ctrl+g", "another graph"), ("esc", "close")],
-            "choose": [("↑↓", "names"), ("enter", "use this graph"), ("esc", "close")],
+            "choose": [("↑↓", "choices"), ("enter", "use this graph"), ("esc", "close")],
             "running": [("ctrl+x", "cancel the run"), ("esc", "leave it running")],
             "paused": [("enter", "answer"), ("ctrl+g", "another graph"), ("esc", "answer later")],
         }.get(status, [("b", "compare branches")] if ended and self.origin else [])
@@ -184,9 +184,10 @@ class RunScreen(ModalScreen[Address | None]):
             self.app.complain(error, event.what)
             return
         self._show_plan(*runlog.refusal_lines(error))
-        self._say("choose" if error.candidates else "no-plan")
-        self._label_start("Use this graph" if error.candidates else "Look again")
-        if isinstance(error, RunError) or error.candidates:
+        unnamed = bool(error.candidates) or runlog.names_no_graph(error)
+        self._say("choose" if unnamed else "no-plan")
+        self._label_start("Use this graph" if unnamed else "Look again")
+        if isinstance(error, RunError) or unnamed:
             stem = os.path.splitext(os.path.basename(self.session.location))[0]
             likely = stem if stem in error.candidates else next(iter(error.candidates), "")
             self.query_one("#graph", GraphField).offer(error.candidates, likely)
