@@ -17,7 +17,7 @@ class GraphField(Input):
     ]
 
     def __init__(self, *, id: str) -> None:
-        words = "the graph: a name in langgraph.json, module:attribute or path.py:attribute"
+        words = "a name in langgraph.json, module:attribute or path.py:attribute"
         super().__init__(placeholder=words, id=id, classes="flat")
         self.names: tuple[str, ...] = ()
         """The graphs that may be chosen, in the order of `langgraph.json`."""
