@@ -12,7 +12,7 @@ from studio.errors import RefError
 from studio.explain import is_internal
 from studio.explain.delta import COUNTERS, unwrap
 from studio.model import Hit, RawCheckpoint, Value
-from studio.render import masking, preview
+from studio.render import masking, preview, secrets
 from studio.tagged import children, join_path
 from studio.value import MapValue, Opaque, Tagged, decode, decode_metadata
 
@@ -22,8 +22,6 @@ if TYPE_CHECKING:
 
 CONTEXT = 60
 """Characters shown before a hit; twice as many after its beginning."""
-AROUND = 50_000
-"""Characters on each side of a hit in which secrets are looked for."""
 
 
 def search(session: Session, text: str, thread_id: str | None = None, limit: int = 200, *, others: bool = True) -> Iterator[Hit]:
@@ -72,12 +70,15 @@ def _search_thread(session: Session, text: str, thread_id: str, tree_of: Callabl
             return find(value)
         return 0 if number is not None and not isinstance(value, bool) and value == number else -1
 
-    def excerpt(path: str, value: Value, at: int) -> str:
+    def excerpt(path: str, value: Value, at: int, root: dict[str, Value]) -> str:
         if not isinstance(value, str):
-            return masking.text(preview.number(value), masking.name_in(path), show_secrets=session.show_secrets)
-        near = value[max(0, at - AROUND) : at + AROUND]  # secrets go before the cut, which could leave half of one
-        shown = masking.text(near, masking.name_in(path), show_secrets=session.show_secrets)
-        return _excerpt(shown, find(shown), at > AROUND, at + AROUND < len(value)) if find(shown) >= 0 else masking.MASKED
+            return masking.text(preview.number(value), masking.name_in(path, root), show_secrets=session.show_secrets)
+        if session.show_secrets:
+            return _excerpt(value, at, False, False)
+        if masking.reason_at(path, value, root) == secrets.BY_NAME:
+            return masking.MASKED
+        shown, before, after = secrets.masked_around(value, at)  # secrets go before the cut, which could leave half of one
+        return _excerpt(shown, find(shown), before, after) if find(shown) >= 0 else masking.MASKED
 
     for raw in session.overlay.scan(thread_id):
         values = {**(_stored(raw) if holds(raw.blob) else {}), **deltas.rebuilt(raw, holds)}
@@ -89,7 +90,7 @@ def _search_thread(session: Session, text: str, thread_id: str, tree_of: Callabl
                 tree = tree_of(thread_id) if tree is None else tree
                 row = tree.row(address) if address in tree else None
                 called = (row.number, row.label) if row is not None else (None, "")
-                yield Hit(address, called[0], path, excerpt(path, value, at), called[1])
+                yield Hit(address, called[0], path, excerpt(path, value, at, values), called[1])
 
 
 class _Deltas:

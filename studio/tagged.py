@@ -34,6 +34,7 @@ __all__ = [
     "to_tagged", "unset_in", ]  # fmt: skip
 
 Mask = Callable[[str | None, Value], str | None]
+Pair = Callable[[Value], tuple[Any, str] | None]
 
 EXACT = 1 << 53
 """Integers beyond this lose digits in readers that know only doubles."""
@@ -45,6 +46,7 @@ def to_tagged(
     value: Value,
     *,
     mask: Mask | None = None,
+    pair: Pair | None = None,
     limit: int | None = None,
     key: str | None = None,
     cache: dict[Any, Tagged_JSON] | None = None,
@@ -52,7 +54,8 @@ def to_tagged(
     """A value as tagged JSON.
 
     `mask(key, value)` gives the reason why a value must not be shown, or None; the key is the name it stands under (of the value
-    itself: `key`). `limit` is the longest text (characters) or collection (entries) that is given whole; longer ones become
+    itself: `key`). `pair(value)` gives the member whose name stands beside it, and that name.
+    `limit` is the longest text (characters) or collection (entries) that is given whole; longer ones become
     `{"$cut": {"size", "head"}}`. `cache` keeps the documents of stored objects between calls with the same `mask` and `limit`;
     documents then share parts and must not be changed.
     """
@@ -67,10 +70,24 @@ def to_tagged(
                 target[slot] = cache[known]
                 continue
         reason = mask(name, item) if mask is not None else None
-        target[slot] = _one(item, name, stack, limit) if reason is None else _masked(item, reason)
+        if reason is not None:
+            target[slot] = _masked(item, reason)
+        else:
+            below = len(stack)
+            target[slot] = _one(item, name, stack, limit)
+            if pair is not None and below < len(stack) and (found := pair(item)) is not None:
+                _name_member(stack, below, *found)
         if cache is not None and known is not None:
             cache[known] = target[slot]
     return root[0]
+
+
+def _name_member(stack: list[Any], below: int, member: Any, name: str) -> None:
+    """Give the parts of a value that were put on the stack last the name that stands beside one of them."""
+    for at in range(below, len(stack)):
+        item, key, target, slot = stack[at]
+        if slot == member or (slot == 1 and key == member):  # the second is an entry of a `$map`
+            stack[at] = (item, name, target, slot)
 
 
 def _masked(item: Any, reason: str) -> Any:
@@ -142,8 +159,15 @@ def _pairs(pairs: list[tuple[Any, Any]], stack: list[Any], limit: int | None) ->
         pair = [None, None]
         out.append(pair)
         stack.append((name, None, pair, 0))
-        stack.append((item, name if isinstance(name, str) else None, pair, 1))
+        stack.append((item, _name_of(name), pair, 1))
     return {"$map": out} if len(out) == len(pairs) else {"$cut": {"size": len(pairs), "head": {"$map": out}}}
+
+
+def _name_of(key: Any) -> str | None:
+    """A key as a name: a text, or bytes that are one."""
+    if isinstance(key, (bytes, bytearray)):
+        return bytes(key[:400]).decode("utf-8", "replace")
+    return key if isinstance(key, str) else None
 
 
 def _tagged(value: Tagged, key: str | None, stack: list[Any], limit: int | None) -> Any:

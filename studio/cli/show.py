@@ -33,8 +33,7 @@ def run(options: Namespace, out: Out) -> int:
             return int(session.refused_key(address))
         state = session.state(address)
         if options.path is not None:
-            value = get({**state.internal, **state.values}, options.path)
-            _one_value(address, options.path, value, documents, out)
+            _one_value(address, options.path, {**state.internal, **state.values}, documents, out)
         elif out.as_json:
             more = documents.calls(session, state)
             more |= {"sizes": documents.sizes(session.sizes(address))} if options.sizes else {}
@@ -55,15 +54,15 @@ def _raw(session: Session, address: Address, options: Namespace, documents: Docu
     if options.path is not None:
         from studio.value import decode
 
-        _one_value(address, options.path, get(decode(raw.tag, raw.blob), options.path), documents, out)
+        _one_value(address, options.path, decode(raw.tag, raw.blob), documents, out)
     elif out.as_json:
         out.document(documents.raw(raw))
     else:
         out.say(pretty(documents.raw(raw)))
 
 
-def _one_value(address: Address, path: str, value: Value, documents: Documents, out: Out) -> None:
-    key = name_in(path)
+def _one_value(address: Address, path: str, root: Value, documents: Documents, out: Out) -> None:
+    value, key = get(root, path), name_in(path, root)
     if out.as_json:
         out.document({"checkpoint": documents.address(address), "path": path, "value": documents.value(value, key)})
     elif isinstance(value, str) and (out.show_secrets or not secrets.reason(key, value)):

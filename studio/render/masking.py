@@ -8,25 +8,51 @@ from __future__ import annotations
 
 from typing import Any
 
+from studio.codec.inert import MISSING, Missing
+from studio.codec.paths import child, find_index, list_of
 from studio.model import Tagged_JSON, Value
-from studio.render import secrets
+from studio.render import pairs, secrets
 from studio.tagged import dumps, split_path, to_tagged
+from studio.value import MapValue
 
 MASKED = secrets.MASKED
 
 
-def name_in(path: str) -> str | None:
+def name_in(path: str, root: Value | Missing = MISSING) -> str | None:
     """The name that says whether the value at a path is a secret: the first secret one on the way, else the last one.
 
-    Positions and ids of list items are no names: what stands in a list stands under the list's name.
+    Positions and ids of list items are no names: what stands in a list stands under the list's name. `root` is the value that the
+    path begins in: with it the names are found that stand beside a value, as in `["X-Api-Key", value]`.
     """
-    names = [step for step in split_path(path) if not step.isdigit() and not step.startswith("id:")]
-    return next((name for name in names if secrets.is_secret_name(name)), names[-1] if names else None)
+    name: str | None = None
+    for step in split_path(path):
+        name = below(name, root, step)
+        root = MISSING if isinstance(root, Missing) else child(root, step)
+    return name
 
 
-def reason_at(path: str, value: Value) -> str | None:
-    """Why the value at a path must be masked, in a few words, or None."""
-    return secrets.reason(name_in(path), value)
+def below(name: str | None, parent: Value | Missing, step: str) -> str | None:
+    """The name of what stands at a step of a value that stands under `name` itself; `MISSING` for a value that is not known."""
+    if name is not None and secrets.is_secret_name(name):
+        return name
+    if not isinstance(parent, Missing):
+        found = pairs.announced(parent)
+        if found is not None and found[0] == _member(parent, step):
+            return found[1]
+        if isinstance(parent, MapValue) and step.startswith("["):
+            value = child(parent, step)
+            return next((pairs.key_name(key) for key, one in parent.pairs if one is value), None) or step
+    return name if step.isdigit() or step.startswith("id:") else step
+
+
+def _member(parent: Value, step: str) -> str | int | None:
+    items = list_of(parent)
+    return step if items is None else find_index(items, step)
+
+
+def reason_at(path: str, value: Value, root: Value | Missing = MISSING) -> str | None:
+    """Why the value at a path must be masked, in a few words, or None. `root`: see `name_in`."""
+    return secrets.reason(name_in(path, root), value)
 
 
 def document(
@@ -38,7 +64,9 @@ def document(
     cache: dict[Any, Tagged_JSON] | None = None,
 ) -> Tagged_JSON:
     """Tagged JSON of a value that stands under `name`, each secret in it masked as a whole. `limit`, `cache`: see `to_tagged`."""
-    return to_tagged(value, mask=None if show_secrets else secrets.reason, key=name, limit=limit, cache=cache)
+    if show_secrets:
+        return to_tagged(value, key=name, limit=limit, cache=cache)
+    return to_tagged(value, mask=secrets.reason, pair=pairs.announced, key=name, limit=limit, cache=cache)
 
 
 def text(stored: str, name: str | None = None, *, show_secrets: bool = False) -> str:
@@ -50,7 +78,7 @@ def text(stored: str, name: str | None = None, *, show_secrets: bool = False) ->
     return secrets.mask_text(stored)
 
 
-def copied(path: str, value: Value, *, show_secrets: bool = False) -> str:
+def copied(path: str, value: Value, root: Value | Missing = MISSING, *, show_secrets: bool = False) -> str:
     """What copying the value at a path gives: a plain text as it is, everything else as tagged JSON, secrets masked."""
-    doc = document(value, name_in(path), show_secrets=show_secrets)
+    doc = document(value, name_in(path, root), show_secrets=show_secrets)
     return doc if isinstance(doc, str) else dumps(doc, indent=2)

@@ -8,7 +8,7 @@ from typing import Any
 from msgspec import Struct
 
 from studio.model import Value
-from studio.render import secrets
+from studio.render import pairs, secrets
 from studio.render.gate import line
 from studio.value import KEY_HINT, MapValue, Opaque, Tagged
 
@@ -173,11 +173,13 @@ def _summary(value: Value, room: int, depth: int, show_secrets: bool) -> str:
     if isinstance(value, Tagged):
         return _tagged_summary(value, room, depth, show_secrets)
     if isinstance(value, list):
-        return _collection("[]", [(NO_NAME, item) for item in value[:12]], len(value), room, depth, show_secrets)
+        return _collection(
+            "[]", [(NO_NAME, item) for item in value[:12]], len(value), room, depth, show_secrets, pairs.announced(value)
+        )
     if isinstance(value, dict):
-        return _collection("{}", list(islice(value.items(), 12)), len(value), room, depth, show_secrets)
+        return _collection("{}", list(islice(value.items(), 12)), len(value), room, depth, show_secrets, pairs.announced(value))
     if isinstance(value, MapValue):
-        return _collection("{}", list(value.pairs[:12]), len(value.pairs), room, depth, show_secrets)
+        return _collection("{}", list(value.pairs[:12]), len(value.pairs), room, depth, show_secrets, pairs.announced(value))
     return f"⟨{type(value).__name__}⟩"
 
 
@@ -206,7 +208,15 @@ def _is_secret(value: Value, room: int, depth: int) -> bool:
     return False
 
 
-def _collection(brackets: str, items: list[tuple[Any, Value]], size: int, room: int, depth: int, show_secrets: bool) -> str:
+def _collection(
+    brackets: str,
+    items: list[tuple[Any, Value]],
+    size: int,
+    room: int,
+    depth: int,
+    show_secrets: bool,
+    pair: tuple[Any, str] | None,
+) -> str:
     opening, closing = brackets[0], brackets[1]
     if not size:
         return opening + closing
@@ -214,9 +224,10 @@ def _collection(brackets: str, items: list[tuple[Any, Value]], size: int, room: 
         return f"{opening}{size:,} item{'s' if size != 1 else ''}{closing}"
     parts: list[str] = []
     used = 2
-    for name, item in items:
+    for at, (name, item) in enumerate(items):
         key = name if isinstance(name, str) else None
-        text = _masked_or(item, key, max(8, room - used), depth + 1, show_secrets)
+        beside = pair[1] if pair is not None and pair[0] == (at if name is NO_NAME else name) else pairs.key_name(name)
+        text = _masked_or(item, beside, max(8, room - used), depth + 1, show_secrets)
         part = text if name is NO_NAME else f"{key if key is not None else _summary(name, 20, depth + 1, show_secrets)}: {text}"
         if parts and used + len(part) > room - 6:
             break
@@ -230,10 +241,10 @@ def _tagged_summary(value: Tagged, room: int, depth: int, show_secrets: bool) ->
     name = value.name
     if value.kind == "fields":
         shown = list(value.fields.items())[:12]
-        return name + _collection("()", shown, len(value.fields), room - len(name), depth, show_secrets)
+        return name + _collection("()", shown, len(value.fields), room - len(name), depth, show_secrets, pairs.announced(value))
     if value.kind == "items":
         items = [(NO_NAME, item) for item in value.items[:12]]
-        return name + _collection("{}", items, len(value.items), room - len(name), depth, show_secrets)
+        return name + _collection("{}", items, len(value.items), room - len(name), depth, show_secrets, pairs.announced(value))
     if value.kind == "array":
         payload = value.payload
         if isinstance(payload, list) and len(payload) >= 2:
@@ -247,7 +258,15 @@ def _tagged_summary(value: Tagged, room: int, depth: int, show_secrets: bool) ->
         if len(args) == 1 and isinstance(args[0], (str, int, float)) and not isinstance(args[0], bool):
             inner = args[0] if isinstance(args[0], str) else number(args[0])
             return f"{inner} {name}" if name in _BARE else f"{name}({_summary(args[0], room, depth + 1, show_secrets)})"
-        return name + _collection("()", [(NO_NAME, item) for item in args[:12]], len(args), room - len(name), depth, show_secrets)
+        return name + _collection(
+            "()",
+            [(NO_NAME, item) for item in args[:12]],
+            len(args),
+            room - len(name),
+            depth,
+            show_secrets,
+            pairs.announced(value),
+        )
     return f"⟨{name or 'extension ' + str(value.code)}⟩"
 
 

@@ -17,6 +17,7 @@ from studio.render.lazy import lazy
 from studio.value import MapValue, Tagged
 
 BY_NAME = "named like a secret"
+SECRET_TYPES = ("SecretStr", "SecretBytes", "Secret")
 MASKED = "[masked]"
 """Stands in a text for a part that is a secret."""
 
@@ -97,13 +98,15 @@ _COUNTED = lazy(rf"_tokens?(?:_(?:{_FORM}))*$")
 _LARGEST_COUNT = 10**8
 _LONG = 100_000
 """Characters from which on an answer about a text is kept."""
+_WHOLE = 400_000
+"""Characters of a text up to which all of it is looked at for a part in its middle; of a longer one, as many around the part."""
 _MOST_COUNTS = 1_000
 """Numbers in one value under a name such as `tokens`; more of them are masked unseen."""
 
 
 def reason(key: str | None, value: Any) -> str | None:
     """Why this value must be masked, in a few words, or None. `key` is the name it stands under, if any."""
-    if isinstance(value, Tagged) and value.name in ("SecretStr", "SecretBytes", "Secret"):
+    if isinstance(value, Tagged) and value.name in SECRET_TYPES:
         return f"a {value.name}"
     if key and is_secret_name(key) and _can_hide(value) and not (_COUNTED.search(_words(key)) and _only_counts(value)):
         return BY_NAME
@@ -162,6 +165,13 @@ def mask_text(text: str) -> str:
         if trigger in text:
             text = shape.sub(MASKED, text)
     return named.masked(text, is_secret_name, MASKED)
+
+
+def masked_around(text: str, at: int) -> tuple[str, bool, bool]:
+    """What a text holds around a position, its secrets replaced, and whether more of it lies before and after that."""
+    start = 0 if len(text) <= _WHOLE else max(0, at - _WHOLE // 2)
+    stop = len(text) if len(text) <= _WHOLE else at + _WHOLE // 2
+    return mask_text(text[start:stop]), start > 0, stop < len(text)
 
 
 def is_secret_name(key: str) -> bool:

@@ -317,9 +317,7 @@ def scheduled(task: Task, place: Place, tree: CheckpointTree, runs: Runs) -> Sch
         text=text,
         question=question,
         answer=answer,
-        error=gate.line(secrets.mask_text(task.error.strip().splitlines()[-1] if task.error.strip() else ""), 240)
-        if task.error
-        else "",
+        error=gate.line((secrets.mask_text(task.error.strip()).splitlines() or [""])[-1], 240) if task.error else "",
         note=note,
         links=tracks(task, place, tree, runs),
     )
