@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import shutil
 import sys
-import traceback
 from collections.abc import Iterable
 from typing import Any
 
@@ -85,7 +84,7 @@ class Out:
             return told(text if self.show_secrets else mask_text(text))
 
         if self.debug:
-            self.note(line_by_line(traceback.format_exc()))
+            self._traceback()
         self.note(f"studio: {shown(error.message)}")
         listed = _lists(error.hint, error.candidates) or _lists(error.message, error.candidates)
         for candidate in () if listed else error.candidates[:_CANDIDATES]:
@@ -101,10 +100,16 @@ class Out:
         from studio.render.gate import line
 
         if self.debug:
-            self.note(line_by_line(traceback.format_exc()))
+            self._traceback()
         self.note(f"studio: internal error: {line(f'{type(error).__name__}: {error}', 300)}")
         self.note("hint: --debug shows where; please report it")
         return 1
+
+    def _traceback(self) -> None:
+        """Of the error that is being handled."""
+        import traceback
+
+        self.note(line_by_line(traceback.format_exc()))
 
 
 def _lists(text: str, candidates: tuple[str, ...]) -> bool:

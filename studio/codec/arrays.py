@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import datetime
 import math
-import re
 import struct
 from collections.abc import Iterator
 from typing import Any
 
 from studio.errors import PatchError
+from studio.lazy import lazy
 from studio.value import Tagged, equal
 
 PREVIEW = 12
@@ -31,7 +31,7 @@ _CODES = {
     "u4": "I",
     "u8": "Q",
 }
-_DTYPE = re.compile(r"([<>|=])([a-zA-Z])(\d*)(?:\[(.*)\])?$")
+_DTYPE = lazy(r"([<>|=])([a-zA-Z])(\d*)(?:\[(.*)\])?$")
 _UNITS = {"D": 86_400_000_000, "h": 3_600_000_000, "m": 60_000_000, "s": 1_000_000, "ms": 1_000, "us": 1}
 _NAT = -(1 << 63)
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import json
 import re
 import sys
@@ -13,13 +12,12 @@ from math import isinf
 from typing import Any, NamedTuple
 
 from studio.codec.inert import MapValue
+from studio.lazy import lazy
 
 Pairs = Callable[[list[tuple[str, Any]]], Any]
 
-_TOKEN = re.compile(
-    r"[ \t\n\r]*(?:([\[\]{},:])|(\")|(-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][-+]?\d+)?)|(true|false|null|NaN|-?Infinity))"
-)
-_HALVES = re.compile("[\ud800-\udfff]")
+_TOKEN = lazy(r"[ \t\n\r]*(?:([\[\]{},:])|(\")|(-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][-+]?\d+)?)|(true|false|null|NaN|-?Infinity))")
+_HALVES = lazy("[\ud800-\udfff]")
 _WORDS = {"true": True, "false": False, "null": None}
 _CHUNK = 4000
 
@@ -43,8 +41,10 @@ def loads(text: str, pairs: Pairs, *, constants: bool = True, strict: bool = Tru
     real = float if constants else _finite(text)
     try:
         if constants:
-            with contextlib.suppress(_TooLong):
+            try:
                 return _decode(text, pairs, strict)
+            except _TooLong:
+                pass  # its digits are kept as they are
         return json.loads(
             text, object_pairs_hook=pairs, parse_int=text_int, parse_float=real, parse_constant=constant, strict=strict
         )

@@ -12,6 +12,7 @@ from studio.errors import PatchError
 
 _SETS = {"set", "frozenset"}
 _ITEMS = {("builtins", "set"), ("builtins", "frozenset"), ("collections", "deque")}
+_KNOWN_CODES = range(7)
 PASS = (
     ormsgpack.OPT_PASSTHROUGH_DATACLASS
     | ormsgpack.OPT_PASSTHROUGH_DATETIME
@@ -167,7 +168,7 @@ def _describe(code: int | str, payload: Any) -> tuple[str, str, str, str | None]
         return _describe_json(code, payload)
     if code == 7:
         return "langgraph.checkpoint.serde.types", "_DeltaSnapshot", "snapshot", None
-    if code not in range(7) or not isinstance(payload, list) or len(payload) < 3:
+    if code not in _KNOWN_CODES or not isinstance(payload, list) or len(payload) < 3:
         return "", "", "unknown", None
     if code == 6:
         fits = (

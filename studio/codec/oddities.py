@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 from typing import Any
 
@@ -10,13 +9,14 @@ from studio.codec.arrays import as_array
 from studio.codec.inert import Opaque
 from studio.codec.packed import is_plain
 from studio.codec.paths import children, join_path
+from studio.lazy import lazy
 from studio.model import Problem, Value
 from studio.value import Tagged
 
 MOST = 50
 """Problems reported for one checkpoint; the rest is counted."""
 
-_HALVES = re.compile("[\ud800-\udfff]")
+_HALVES = lazy("[\ud800-\udfff]")
 _KNOWN = frozenset(range(8))
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import base64
 import binascii
-import re
 from collections import Counter
 from collections.abc import Callable
 from typing import Any
@@ -14,12 +13,13 @@ from studio.codec.inert import MISSING, MapValue, Missing, Opaque
 from studio.codec.msgpack_slow import make_map
 from studio.codec.paths import item_id, join_path, list_of, map_of
 from studio.errors import PatchError
+from studio.lazy import lazy
 from studio.model import Tagged_JSON, Value
 from studio.value import Tagged, equal
 
 _FLOATS = {"nan": float("nan"), "inf": float("inf"), "-inf": float("-inf"), "-0.0": -0.0}
 _PLACEHOLDERS = ("$masked", "$opaque", "$cut", "$array")
-_PAIR = re.compile(r"-?\d+")
+_PAIR = lazy(r"-?\d+")
 
 Trail = tuple[Any, str] | None  # (trail of the parent, step), for messages
 Finish = Callable[[], Any]

@@ -91,10 +91,11 @@ class Explainer:
     def glances(self, addresses: Sequence[Address]) -> dict[Address, Glance]:
         """What a list shows of some heads, those of no checkpoint left out. Cheaper than `state`, and the same."""
         raws, rows = self.store.raw(addresses), self.store.writes(addresses)
+        has_writes, lost = Capability.WRITES in self.store.capabilities, self._writes_lost()
         found: dict[Address, Glance] = {}
         for address, raw in raws.items():
             under = rows.get(address, ())
-            glance = None if self._lacks_writes(address) else finished(raw, under)
+            glance = finished(raw, under) if has_writes and not (lost is not None and lost(address)) else None
             if glance is None:
                 self.reader.keep_rows(address, under)
                 state = self._explain(self.reader.take(raw), causes=False)
@@ -168,8 +169,12 @@ class Explainer:
 
     def _lacks_writes(self, address: Address) -> bool:
         """Whether the store holds no writes, or those under this checkpoint may be lost. They were read before."""
-        lost: Callable[[Address], bool] | None = getattr(self.store, "writes_lost", None)
+        lost = self._writes_lost()
         return Capability.WRITES not in self.store.capabilities or (lost is not None and lost(address))
+
+    def _writes_lost(self) -> Callable[[Address], bool] | None:
+        found: Callable[[Address], bool] | None = getattr(self.store, "writes_lost", None)
+        return found
 
     def _unstored(self, address: Address, tasks: Sequence[Task], mine: Mapping[str, TaskRows]) -> list[Task]:
         """The tasks, each with what says that a subgraph of it is missing here."""

@@ -53,9 +53,11 @@ def finished(raw: RawCheckpoint, rows: Sequence[WriteRow]) -> Glance | None:
         if type(channels) is not dict:
             return None
         for channel, version in channels.items():
-            if channel in values and node not in NOT_NODES and spelled_target(channel) is None:
-                if newer(versions.get(channel), version):
-                    return None
+            current = versions.get(channel)
+            if current == version or channel not in values:  # most channels of a thread that is done
+                continue
+            if node not in NOT_NODES and spelled_target(channel) is None and newer(current, version):
+                return None
     metadata = decode_metadata(raw.metadata)
     if metadata.get(COUNTERS):
         return None

@@ -15,11 +15,12 @@ from studio.explain.ids import TaskPath, handler_id, parse_path, pull_path, push
 from studio.explain.interrupts import earlier_answers, questions
 from studio.explain.rows import TaskRows, row_value
 from studio.explain.schedule import Planned, triggers_of
+from studio.lazy import lazy
 from studio.model import Status, Task, TaskStatus, Trigger, Value, Write
 from studio.render import preview
 from studio.value import Opaque
 
-CALLER = re.compile(r"(?:.*:[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}(?:\|\d+)*\|)?", re.DOTALL)
+CALLER = lazy(r"(?:.*:[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}(?:\|\d+)*\|)?", re.DOTALL)
 """The namespace of a calling task, up to where the name of the call begins."""
 MOST_JOINS = 4
 """Joins left out when an id is searched: 2^4 tries at most."""

@@ -5,7 +5,6 @@ A subgraph that keeps nothing leaves no trace when it ends, and then nothing is 
 
 from __future__ import annotations
 
-import re
 from collections.abc import Collection, Mapping
 
 from studio.explain.ids import interrupt_id
@@ -13,9 +12,10 @@ from studio.explain.interrupts import as_list, parts
 from studio.explain.rows import TaskRows, row_value
 from studio.explain.tasks import own_ns
 from studio.history.namespaces import outer_namespace
+from studio.lazy import lazy
 from studio.model import START, Task
 
-_HASH = re.compile(r"[0-9a-f]{32}\Z")
+_HASH = lazy(r"[0-9a-f]{32}\Z")
 _MOST_ASKED = 16
 """Questions of one task that are tried as its own."""
 

@@ -16,6 +16,8 @@ from __future__ import annotations
 import re
 import unicodedata
 
+from studio.lazy import lazy
+
 _IGNORABLE = (
     "\u00ad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b-\u200f\u202a-\u202e\u2060-\u206f\u3164\ufe00-\ufe0f\ufeff"
     "\uffa0\ufff0-\ufff8\U0001bca0-\U0001bca3\U0001d173-\U0001d17a\U000e0000-\U000e0fff"
@@ -36,11 +38,11 @@ _JOINERS = "\u200c\u200d"
 _SELECTORS = "\ufe0e\ufe0f"
 _FIRST_THAT_JOINS = "\u0590"
 _KEYCAP = "\u20e3"
-_UNSAFE = re.compile(f"{_FLAG}|[{_JOINERS}{_SELECTORS}]|[\x00-\x08\x0b-\x1f{_FORMAT}]+")
+_UNSAFE = lazy(f"{_FLAG}|[{_JOINERS}{_SELECTORS}]|[\x00-\x08\x0b-\x1f{_FORMAT}]+")
 _KEPT_OF_WORD, _MOST_TOLD = 60, 1000
-_LONG_WORD = re.compile(r"\S{301,}")
+_LONG_WORD = lazy(r"\S{301,}")
 """Longer than the paths of files usually are."""
-_UNSAFE_LINE = re.compile(f"{_FLAG}|[{_JOINERS}{_SELECTORS}]|[\x00-\x1f{_FORMAT}]+")
+_UNSAFE_LINE = lazy(f"{_FLAG}|[{_JOINERS}{_SELECTORS}]|[\x00-\x1f{_FORMAT}]+")
 
 
 class _Escapes(dict[int, str]):

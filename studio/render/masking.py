@@ -73,7 +73,7 @@ def text(stored: str, name: str | None = None, *, show_secrets: bool = False) ->
     """A stored text that is shown as itself: its secret parts are replaced, all of it under a secret name."""
     if show_secrets:
         return stored
-    if name is not None and secrets.reason(name, stored) == secrets.BY_NAME:
+    if name and secrets.is_secret_by_name(name, stored):
         return MASKED
     return secrets.mask_text(stored)
 

@@ -12,7 +12,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator
 
-from studio.render.lazy import lazy
+from studio.lazy import lazy
 
 Span = tuple[int, int]
 IsSecret = Callable[[str], bool]

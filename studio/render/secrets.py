@@ -12,8 +12,8 @@ from collections.abc import Sequence
 from functools import lru_cache
 from typing import Any
 
+from studio.lazy import lazy
 from studio.render import named
-from studio.render.lazy import lazy
 from studio.value import MapValue, Tagged
 
 BY_NAME = "named like a secret"
@@ -91,6 +91,14 @@ _SHAPES = (
 """Texts of which one stands in whatever the shape fits, and the shape. Each takes linear time: what may be repeated is bounded
 or cannot hold the beginning of another match."""
 _TRIGGERS = tuple((trigger, shape) for triggers, shape in _SHAPES for trigger in triggers)
+_TRIGGERS_BY_SIGNS = {
+    (dash, underscore): tuple(
+        (trigger, shape) for trigger, shape in _TRIGGERS if (dash or "-" not in trigger) and (underscore or "_" not in trigger)
+    )
+    for dash in (False, True)
+    for underscore in (False, True)
+}
+"""Whether a text has a dash and an underscore, neither of which masking adds: the triggers that may stand in it."""
 _CHARACTERS = frozenset("".join(trigger for trigger, _ in _TRIGGERS))
 _NAME_LIMIT = 200
 """Characters at the end of a name that are looked at."""
@@ -108,9 +116,14 @@ def reason(key: str | None, value: Any) -> str | None:
     """Why this value must be masked, in a few words, or None. `key` is the name it stands under, if any."""
     if isinstance(value, Tagged) and value.name in SECRET_TYPES:
         return f"a {value.name}"
-    if key and is_secret_name(key) and _can_hide(value) and not (_COUNTED.search(_words(key)) and _only_counts(value)):
+    if key and is_secret_by_name(key, value):
         return BY_NAME
     return "looks like a key" if isinstance(value, str) and has_secret(value) else None
+
+
+def is_secret_by_name(key: str, value: Any) -> bool:
+    """Whether the name that a value stands under makes it a secret, whatever it looks like."""
+    return is_secret_name(key) and _can_hide(value) and not (_COUNTED.search(_words(key)) and _only_counts(value))
 
 
 def _can_hide(value: Any) -> bool:
@@ -145,8 +158,8 @@ def has_secret(text: str) -> bool:
     return _long_has_secret(text) if len(text) > _LONG else _has_secret(text)
 
 
-def _has_secret(text: str, triggers: Sequence[tuple[str, re.Pattern[str]]] = _TRIGGERS) -> bool:
-    for trigger, shape in triggers:
+def _has_secret(text: str, triggers: Sequence[tuple[str, re.Pattern[str]]] | None = None) -> bool:
+    for trigger, shape in _TRIGGERS_BY_SIGNS["-" in text, "_" in text] if triggers is None else triggers:
         if trigger in text and shape.search(text):
             return True
     return next(named.spans(text, is_secret_name), None) is not None
@@ -161,7 +174,7 @@ def _long_has_secret(text: str) -> bool:
 
 def mask_text(text: str) -> str:
     """A text with its secrets replaced, for logs and error texts where the rest should stay readable."""
-    for trigger, shape in _TRIGGERS:
+    for trigger, shape in _TRIGGERS_BY_SIGNS["-" in text, "_" in text]:
         if trigger in text:
             text = shape.sub(MASKED, text)
     return named.masked(text, is_secret_name, MASKED)

@@ -62,8 +62,10 @@ class Damage:
     def lost_after(self, table: Table, address: Address) -> bool:
         """Whether an index tells of a row with a larger id in the same namespace that cannot be read."""
         held = self._salvaged.get(table.plain_name)
+        if held is None:
+            return False
         thread, ns, identity = _key(address)
-        return held is not None and any(key[:2] == (thread, ns) and key[2] > identity for key in held[1].lost_keys.values())
+        return any(key[:2] == (thread, ns) and key[2] > identity for key in held[1].lost_keys.values())
 
     def misled(self, table: Table) -> sqlite3.DatabaseError:
         """To raise where an index gave a row of another key than was asked for; the table itself is read then."""

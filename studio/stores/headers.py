@@ -7,18 +7,19 @@ import re
 from datetime import UTC, datetime, timedelta
 
 from studio import times
+from studio.lazy import lazy
 
 HEAD_BYTES = 128
 """Every writer puts `v`, `ts` and `id` first, in either order."""
 
-_MSGPACK_TS = re.compile(
+_MSGPACK_TS = lazy(
     rb"\A(?:[\x80-\x8f]|\xde..)(?:\xa1v(?:[\x00-\x7f]|\xcc.|\xcd..)|\xa2id(?:[\xa0-\xbf]|\xd9.)[\x20-\x7e]{8,64}?)*\xa2ts(?:[\xa0-\xbf]|\xd9.)"
     rb"(\d{4}-\d\d-\d\dT[\d:.]{5,15}(?:[+-]\d\d:\d\d|Z)?)",
     re.DOTALL,
 )
-_JSON_TS = re.compile(rb'\A\s*\{(?:\s*"(?:v|id)"\s*:\s*(?:\d+|"[^"\\]*")\s*,)*\s*"ts"\s*:\s*"([^"\\]{10,40})"')
+_JSON_TS = lazy(rb'\A\s*\{(?:\s*"(?:v|id)"\s*:\s*(?:\d+|"[^"\\]*")\s*,)*\s*"ts"\s*:\s*"([^"\\]{10,40})"')
 _METADATA_START = re.compile(rb'\A\{"source": ?"([^"\\]{1,40})", ?"step": ?(-?\d{1,18})[,}]')
-_UUID = re.compile(r"\A[0-9a-f]{8}-[0-9a-f]{4}-6[0-9a-f]{3}-[0-9a-f]{4}-[0-9a-f]{12}\Z", re.IGNORECASE)
+_UUID = lazy(r"\A[0-9a-f]{8}-[0-9a-f]{4}-6[0-9a-f]{3}-[0-9a-f]{4}-[0-9a-f]{12}\Z", re.IGNORECASE)
 _GREGORIAN = datetime(1582, 10, 15, tzinfo=UTC)
 
 

@@ -7,7 +7,6 @@ Told by its content, msgpack or JSON text: a map with the keys that every releas
 from __future__ import annotations
 
 import os
-import re
 import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, TypeVar
@@ -16,6 +15,7 @@ from msgspec import Struct
 
 from studio import times
 from studio.errors import OpenError, PatchError
+from studio.lazy import lazy
 from studio.model import Address, Checkpoint, Problem, RawCheckpoint, WriteRow
 from studio.stores.base import Capability, ThreadKeys
 from studio.stores.headers import uuid6_time
@@ -35,8 +35,8 @@ IF_ENCRYPTED = "If it was exported from an encrypted row: that opens in its data
 _SLUG = "not-a-database"
 _NOTHING = "nothing-known"
 _BOM = b"\xef\xbb\xbf"
-_PICKLE = re.compile(rb"\x80[\x02-\x05]")
-_JSON = re.compile(rb"(?:\xef\xbb\xbf)?\s*[{\[]")
+_PICKLE = lazy(rb"\x80[\x02-\x05]")
+_JSON = lazy(rb"(?:\xef\xbb\xbf)?\s*[{\[]")
 _METADATA = frozenset({"source", "step"})
 
 

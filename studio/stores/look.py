@@ -17,8 +17,9 @@ T = TypeVar("T")
 PAGE_BYTES = 8 << 20
 """Values that a page of a scan holds; one look of some milliseconds reads them."""
 
-_TOGETHER, _AT_ONCE = 8, 128
-"""Addresses from which on they are looked up together, and at most in one statement."""
+_TOGETHER, _AT_ONCE = 8, 32
+"""Addresses from which on they are looked up together, and at most in one statement: preparing a long one costs more than
+running a short one again."""
 
 
 class Look:
@@ -88,14 +89,14 @@ class Look:
             yield row[:-3]
 
     def _at_each(self, table: Table, columns: str, addresses: Sequence[Address]) -> dict[Address, list[rows.Row]] | None:
-        """The rows under each address by few statements; None where they are to be asked for one by one: few of them, ids that
-        are not bound as they are, a damaged table."""
+        """Rows under the addresses that have any, by few statements; None where they are to be asked for one by one: few of them,
+        ids that are not bound as they are, a damaged table."""
         if len(addresses) < _TOGETHER or not all(map(is_plain, addresses)):
             return None
         return self._damage.either(table, lambda: self._looked_up(table, columns, addresses), lambda: None)
 
     def _looked_up(self, table: Table, columns: str, addresses: Sequence[Address]) -> dict[Address, list[rows.Row]]:
-        found: dict[Address, list[rows.Row]] = {address: [] for address in addresses}
+        found: dict[Address, list[rows.Row]] = {}
         for start in range(0, len(addresses), _AT_ONCE):
             keys = [(one.thread_id, one.checkpoint_ns, one.checkpoint_id) for one in addresses[start : start + _AT_ONCE]]
             query = _select_at_each(columns, table.name, table.ns, table.id, len(keys))
@@ -103,7 +104,7 @@ class Look:
                 number = row[-1]
                 if row[-4:-1] != keys[number]:
                     raise self._damage.misled(table)
-                found[addresses[start + number]].append(row[:-4])
+                found.setdefault(addresses[start + number], []).append(row[:-4])
         return found
 
 

@@ -7,12 +7,12 @@ asked for, and each question ends after `bounded.SECONDS`.
 from __future__ import annotations
 
 import codecs
-import re
 import sqlite3
 from collections.abc import Sequence
 
 from msgspec import Struct, field
 
+from studio.lazy import lazy
 from studio.stores.bounded import counted, in_time
 from studio.stores.layout import Layout, can_name, columns_of_tables, quoted
 from studio.stores.rows import compared, text_of
@@ -130,7 +130,7 @@ def namespaces(connection: sqlite3.Connection, layout: Layout, table: Neighbour)
         return found, True
 
 
-_SURROGATE = re.compile("[\ud800-\udfff]")
+_SURROGATE = lazy("[\ud800-\udfff]")
 
 
 def entries(

@@ -245,7 +245,7 @@ class Queries(WriteQueries):
         """Those that are there."""
         together = self._at_each(self._table, rows.raw_columns(self._layout), addresses)
         if together is not None:
-            return {address: rows.raw(under[-1]) for address, under in together.items() if under}
+            return {address: rows.raw(under[-1]) for address, under in together.items()}
         return {address: row for address in addresses if (row := self.raw(address)) is not None}
 
     def raw_page(self, rowids: Sequence[int]) -> tuple[list[RawCheckpoint], int]:

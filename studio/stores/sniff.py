@@ -10,13 +10,14 @@ from typing import BinaryIO
 from msgspec import Struct
 
 from studio.errors import OpenError
+from studio.lazy import lazy
 
 MAGIC = b"SQLite format 3\x00"
 JOURNAL_MAGIC = b"\xd9\xd5\x05\xf9\x20\xa1\x63\xd7"
 
 HEAD = 4096
 """Bytes from which it is told what a file looks like."""
-_CHECKPOINT = re.compile(  # its first key, in msgpack and in JSON
+_CHECKPOINT = lazy(  # its first key, in msgpack and in JSON
     rb"(?:[\x80-\x8f]|\xde..|\xdf....)(?:[\xa0-\xbf]|\xd9.)(?:v|ts|id|channel_values)"
     rb'|(?:\xef\xbb\xbf)?\s*\{\s*"(?:v|ts|id|channel_values)"\s*:',
     re.DOTALL,

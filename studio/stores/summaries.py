@@ -6,7 +6,6 @@ the order of the index: a chain's ids are its parents and one more. Whatever is 
 
 from __future__ import annotations
 
-import re
 import sqlite3
 from collections.abc import Sequence
 
@@ -19,8 +18,9 @@ from studio.stores.outline import Summary
 LONGEST = 2_000
 """Checkpoints of a thread whose ids are joined to one string; a longer one is worth a query of its own."""
 
-_UUIDS6 = re.compile(r"(?:[^,]{8}-[^,]{4}-6[^,]{3}-[^,]{4}-[^,]{12}(?:,|\Z))+")
 _LENGTH = 36
+_FIXED = ((8, "-"), (13, "-"), (14, "6"), (18, "-"), (23, "-"))
+"""What stands where in each id that tells its time."""
 
 
 def summaries(connection: sqlite3.Connection, layout: Layout, batch: Sequence[ThreadKeys]) -> dict[str, Summary]:
@@ -57,11 +57,22 @@ def _chain(keys: ThreadKeys, row: rows.Row) -> Summary | None:
     Ids that are no text sort behind all others, and before the texts of numbers: the last and the first one tell of them.
     """
     _, first, head, number, size, sealed, ids, parents = row
-    if number != keys.checkpoints or type(first) is not str or type(ids) is not str or not _UUIDS6.fullmatch(ids):
+    if number != keys.checkpoints or type(first) is not str or type(ids) is not str or not _are_uuid6(ids, number):
         return None
     latest = ids[-_LENGTH:]
-    if len(ids) != number * (_LENGTH + 1) - 1 or latest != keys.latest or ids[:_LENGTH] != first:
+    if latest != keys.latest or ids[:_LENGTH] != first:
         return None
     if ids[: -_LENGTH - 1] != parents if number > 1 else parents is not None:
         return None
     return Summary((first,), (latest,), latest, size or 0, created_at(rows.bytes_of(head), first), None, sealed or 0)
+
+
+def _are_uuid6(ids: str, number: int) -> bool:
+    """Whether so many ids, joined by commas, are all of the form that sorts by time."""
+    if (
+        len(ids) != number * (_LENGTH + 1) - 1
+        or ids.count(",") != number - 1
+        or ids[_LENGTH :: _LENGTH + 1] != "," * (number - 1)
+    ):
+        return False
+    return all(ids[at :: _LENGTH + 1] == sign * number for at, sign in _FIXED)

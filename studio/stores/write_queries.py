@@ -222,10 +222,10 @@ class WriteQueries(Look):
         if together is None:
             return {address: self.writes(address) for address in addresses}
         same: dict[Any, Any] = {}
-        return {
-            address: tuple(sorted((rows.write(row, same)[1] for row in under), key=rows.write_order)) if under else ()
-            for address, under in together.items()
-        }
+        found: dict[Address, tuple[WriteRow, ...]] = dict.fromkeys(addresses, ())
+        for address, under in together.items():
+            found[address] = tuple(sorted((rows.write(row, same)[1] for row in under), key=rows.write_order))
+        return found
 
     def writes_page(self, rowids: Sequence[int]) -> tuple[list[WriteRow], int]:
         """The same for rows of writes."""

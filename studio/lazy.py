@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import re
-from typing import Any, cast
+from typing import Any, AnyStr, cast
 
 
 class _Lazy:
     """Stands for a pattern until a method of it is asked for."""
 
-    def __init__(self, pattern: str, flags: int) -> None:
+    def __init__(self, pattern: Any, flags: int) -> None:
         self._made = (pattern, flags)
 
     def __getattr__(self, name: str) -> Any:
@@ -19,6 +19,6 @@ class _Lazy:
         return getattr(compiled, name)
 
 
-def lazy(pattern: str, flags: int = 0) -> re.Pattern[str]:
+def lazy(pattern: AnyStr, flags: int = 0) -> re.Pattern[AnyStr]:
     """What `re.compile` gives, later. `re.error` comes with the first use."""
-    return cast("re.Pattern[str]", _Lazy(pattern, flags))
+    return cast("re.Pattern[AnyStr]", _Lazy(pattern, flags))
