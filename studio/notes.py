@@ -162,7 +162,7 @@ class Notes:
             reason = "the row that was to be completed is no longer there"
             raise StudioError(f"Notes cannot be kept in {self.path}: {reason}.", slug="notes") from error
         except (OSError, sqlite3.Error) as error:
-            raise StudioError(f"Notes cannot be kept in {self.path}: {error}.", slug="notes") from error
+            raise StudioError(f"Notes cannot be kept in {self.path}: {str(error).rstrip('.')}.", slug="notes") from error
 
     def _read(self, table: str, where: str, values: Sequence[Any], order: str) -> list[dict[str, Any]]:
         if not os.path.isfile(self.path):

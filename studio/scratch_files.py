@@ -73,7 +73,7 @@ def describe(path: str) -> ScratchFile:
     except OpenError as error:
         return ScratchFile(path, "", False, None, size, None, problem=error.message)
     except sqlite3.DatabaseError as error:
-        return ScratchFile(path, "", False, None, size, None, problem=f"{path} is damaged: {error}.")
+        return ScratchFile(path, "", False, None, size, None, problem=f"{path} is damaged: {str(error).rstrip('.')}.")
     store = str(meta.get("store", ""))
     return ScratchFile(
         path, store, bool(store) and os.path.exists(store), forks, size, meta.get("created_at"), meta.get("part", "")

@@ -21,6 +21,7 @@ from studio.stores.bounded import counted
 from studio.stores.chain import Chain, Survey
 from studio.stores.damage import Damage, Saved
 from studio.stores.layout import Layout, find_layout
+from studio.stores.odd_ids import odd_ids
 from studio.stores.outline import Outline, Summary
 from studio.stores.queries import Queries
 from studio.stores.recent import Recent
@@ -305,18 +306,8 @@ class SqliteStore:
     # ---- oddities
 
     def _note_odd_ids(self, thread_id: str, found: Sequence[tuple[int, Checkpoint]]) -> None:
-        ids = {header.address.checkpoint_id for _, header in found}
-        if len(ids) == len(found) and "" not in ids:
-            return
-        seen: set[tuple[str, str]] = set()
-        for rowid, header in found:
-            key = (header.checkpoint_ns, header.checkpoint_id)
-            if key in seen:
-                where = f"thread {thread_id}, checkpoint {header.checkpoint_id}"
-                self._damage.report("duplicate-id", where, f"The id occurs again in row {rowid}.")
-            elif not header.checkpoint_id:
-                self._damage.report("empty-id", f"thread {thread_id}, row {rowid}", "This checkpoint has an empty id.")
-            seen.add(key)
+        for problem in odd_ids(thread_id, found):
+            self._damage.report(problem.kind, problem.where, problem.message)
 
     def _note_mixture(self, thread_id: str, encrypted: int, number: int) -> None:
         where = f"thread {thread_id}"
