@@ -15,9 +15,10 @@ from studio.model import Address, RawCheckpoint, State
 if TYPE_CHECKING:
     from studio.explain import Explainer
     from studio.forks.forker import Forker
+    from studio.forks.promote import Branch
     from studio.forks.scratch import Scratch
     from studio.overlay import Overlay
-    from studio.requests import ForkPreview, ForkRequest, ForkResult, GraphSpec, RunEvent, RunPlan, RunRequest
+    from studio.requests import ForkPreview, ForkRequest, ForkResult, GraphSpec, Promotion, RunEvent, RunPlan, RunRequest
     from studio.runs import Run, Runs
     from studio.session import Session
     from studio.stores.base import Store
@@ -107,6 +108,41 @@ class Acting(ABC):
         if found is None and address is not None and self.state(address).format is None:
             found = refusal.of_row(self.raw(address))
         return found
+
+    def promotion(self, address: Address) -> Promotion:
+        """Exactly what `promote` would add to the opened file; writes nothing. PatchError: why it would refuse."""
+        from studio.forks import appending
+
+        self.refresh()
+        branch = self._branch(address)
+        appending.foresee(self.overlay.base)
+        return branch.promotion
+
+    def promote(self, shown: Promotion) -> list[str]:
+        """Append to the opened file the rows that were shown; returns what could not be done afterwards.
+
+        PatchError when the file refuses, or something of what was shown has changed; then nothing is stored.
+        """
+        from studio.forks import appending
+        from studio.notes import Notes  # brings sqlite-utils, which only writing to a user's own file needs here
+
+        branch = self._branch(shown.address)
+        if not appending.same(shown, branch.promotion):
+            raise appending.moved(self.overlay.base.location)
+        notices = appending.append(self.overlay.base, branch, self.scratch, Notes(self.scratch.notes_path))
+        self.refresh()
+        return notices
+
+    def _branch(self, address: Address) -> Branch:
+        from studio.forks import in_place, promote
+        from studio.forks.appending import told_for_promoting
+
+        base, scratch = self.overlay.base, self.overlay.scratch
+        refused = self.fork_refusal() or in_place.refusal(base, by_langgraph=False)
+        with told_for_promoting():
+            if refused is not None:
+                raise refused
+        return self.overlay.together(lambda: promote.gather(self.overlay, base, scratch, address, self.scratch.origins()))
 
     def as_node_candidates(self, address: Address) -> tuple[str, ...]:
         return self.forker.as_node_candidates(address)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from bisect import bisect_left
 from collections import OrderedDict, defaultdict
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from itertools import chain
 
 from msgspec import Struct, field
@@ -86,15 +86,20 @@ class Forest:
         self._seen: dict[str, int] = {}
         """Thread -> the first cursor behind the rows whose numbers were told without a tree."""
         self._origins: Mapping[Address, tuple[Address, str]] = {}
+        self._promoted: Collection[Address] = ()
 
     def set_origins(self, origins: Mapping[Address, tuple[Address, str]]) -> None:
         """Fork -> (origin, hash of its blob), as recorded when the studio forked."""
         self._origins = origins
 
+    def set_promoted(self, promoted: Collection[Address]) -> None:
+        """Rows that were put into the base: they keep the numbers of the scratch file, so that no other row's number shifts."""
+        self._promoted = promoted
+
     def has_numbered(self, thread_id: str) -> bool:
         """Whether trees have given a thread's rows their numbers, or recorded forks have a say in them."""
         known = thread_id in self._grown or thread_id in self._numbers
-        return known or any(thread_id == fork.thread_id for fork in self._origins)
+        return known or any(thread_id == at.thread_id for at in chain(self._origins, self._promoted))
 
     def note_numbered(self, thread_id: str, behind: int) -> None:
         """The rows up to a cursor were given their numbers without a tree; it gives the same before it sees others."""
@@ -172,6 +177,10 @@ class Forest:
         if anew:
             grown.start_again()
         cursors, fresh = self._read_headers(thread_id, grown)
+        if not anew and any(self._came_in(tree, header) for header in fresh):
+            anew = True
+            grown.start_again()
+            cursors, fresh = self._read_headers(thread_id, grown)
         seen = bisect_left(cursors, self._seen.pop(thread_id, 0))
         if grown.writes_cursor is not None:
             writes = self._overlay.write_headers(thread_id, grown.writes_cursor)
@@ -206,6 +215,7 @@ class Forest:
                 tree.facts.note_callers(callers)
             tree.facts.origins.update(origins)
             tree.facts.elsewhere.update(elsewhere)
+            tree.facts.promoted.update((at.checkpoint_ns, at.checkpoint_id) for at in self._promoted if at.thread_id == thread_id)
             tree.facts.forget((row.checkpoint_ns, row.checkpoint_id) for _, row in writes)
             tree.facts.forget((h.checkpoint_ns, h.parent_checkpoint_id) for h in fresh if h.parent_checkpoint_id)
             if seen:
@@ -215,6 +225,11 @@ class Forest:
         named = [h for key, h in come.items() if key in origins and h.address in self._origins]
         for header in named[:COPIES_CHECKED]:
             self._name_fork(tree, header.address)
+
+    @staticmethod
+    def _came_in(tree: CheckpointTree, header: Checkpoint) -> bool:
+        """Whether a row of the scratch file is one of the base now: it was promoted."""
+        return header.origin == "base" and header.address in tree and tree.header(header.address).origin == "scratch"
 
     def _read_facts(self, grown: _Grown, headers: Sequence[Checkpoint], children: Sequence[Checkpoint]) -> Reading:
         """Who ran from some checkpoints. Called from any thread: it only reads."""

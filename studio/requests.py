@@ -66,6 +66,50 @@ class ForkResult(Struct, frozen=True):
     created: tuple[Address, ...]
 
 
+class PromotedRow(Struct, frozen=True):
+    """A checkpoint of the scratch file that promoting adds to the opened file, as it is stored."""
+
+    address: Address
+    parent_checkpoint_id: str | None
+    size_bytes: int
+    """Of the stored checkpoint, without its writes."""
+    kind: str
+    """`input`, `loop`, `update` or `fork`, as LangGraph writes it."""
+    writes: int
+    """Rows of `writes` that are stored under it."""
+    sha256: str
+    """Of the stored row and of its writes: what was shown is what is added."""
+
+
+class Promotion(Struct, frozen=True):
+    """Exactly what promoting a branch would add to the opened file, and what that does to the thread."""
+
+    address: Address
+    """What was asked for."""
+    location: str
+    rows: tuple[PromotedRow, ...]
+    """In the order of their ids, subgraph checkpoints included."""
+    head_before: str | None
+    """The checkpoint of the root namespace that LangGraph resumes now; None where the file does not hold the thread."""
+    head_after: str
+    """The one that it resumes afterwards: the largest id of the root namespace."""
+    hangs_below: str | None
+    """Stored parent of the branch's first checkpoint; None where the branch has a root of its own."""
+    forked_from: Address | None
+    """The checkpoint that the branch's first one was made from, where that is recorded."""
+    warnings: tuple[str, ...]
+    """What a person should know before, each as one sentence."""
+
+    @property
+    def writes(self) -> int:
+        return sum(row.writes for row in self.rows)
+
+    @property
+    def size_bytes(self) -> int:
+        """Of the checkpoints alone."""
+        return sum(row.size_bytes for row in self.rows)
+
+
 class ForkPreview(Struct, frozen=True):
     """What a fork would do, before anything is written."""
 

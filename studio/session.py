@@ -151,6 +151,7 @@ class Session(Acting):
 
     def _read_origins(self) -> None:
         self.forest.set_origins(self._origins())
+        self.forest.set_promoted(self._promoted())
 
     def _origins(self) -> dict[Address, tuple[Address, str]]:
         """Fork -> (origin, hash of its blob), as recorded now."""
@@ -163,6 +164,12 @@ class Session(Acting):
             return {}
         self._unread.pop(scratch.notes_path, None)
         return found
+
+    def _promoted(self) -> frozenset[Address]:
+        try:
+            return self.scratch.promoted() if self.scratch.exists() else frozenset()
+        except OpenError:  # said when the origins were read
+            return frozenset()
 
     def close(self) -> None:
         """End runs and watching, and close the stores."""

@@ -23,6 +23,7 @@ COMMANDS = {
     "export": "everything as JSON lines, oldest first",
     "fork": "fork from a checkpoint, with changed values or another next node",
     "run": "run your graph again from a checkpoint",
+    "promote": "put a branch of the scratch file into the file itself",
     "demo": "the sample threads in the browser",
     "scratch": "the files where forks are kept: ls, path, rm",
 }
@@ -274,6 +275,14 @@ def _run(parser: Any) -> None:
     _acts(parser)
 
 
+def _promote(parser: Any) -> None:
+    _location(parser, ref=True)
+    parser.add_argument(
+        "--dry-run", action="store_true", help="only show the rows that would be added, and the thread's new head"
+    )
+    parser.add_argument("--yes", action="store_true", help="do not ask")
+
+
 def _demo(parser: Any) -> None:
     parser.add_argument("--tui", action="store_true", help="in the terminal instead of the browser")
     _server(parser)
@@ -290,5 +299,5 @@ def _scratch(parser: Any) -> None:
 _BUILDERS = {
     "open": _open, "web": _web, "ls": _ls, "tree": _tree, "show": _show, "diff": _diff, "edges": _edges, "search": _search,
     "tables": _tables,
-    "export": _export, "fork": _fork, "run": _run, "demo": _demo, "scratch": _scratch,
+    "export": _export, "fork": _fork, "run": _run, "promote": _promote, "demo": _demo, "scratch": _scratch,
 }  # fmt: skip

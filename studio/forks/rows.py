@@ -129,6 +129,48 @@ def newest_id(connection: sqlite3.Connection, tables: Tables, thread_id: str) ->
     return str(row[0]) if row and row[0] is not None else ""
 
 
+def newest_root(connection: sqlite3.Connection, tables: Tables, thread_id: str) -> str:
+    """The largest checkpoint id in a thread's root namespace, which LangGraph resumes; "" when there is none."""
+    where = "thread_id = ? AND checkpoint_ns = ''" if tables.has_namespaces else "thread_id = ?"
+    row = connection.execute(
+        f"SELECT max({tables.id_column}) FROM {quote(tables.checkpoints)} WHERE {where}", (thread_id,)
+    ).fetchone()
+    return str(row[0]) if row and row[0] is not None else ""
+
+
+def row_columns(tables: Tables) -> list[str]:
+    """What a checkpoint's row holds beside its address, as far as the file has columns for it."""
+    return [name for name in (tables.parent_column, "type", "checkpoint", "metadata") if name in tables.checkpoint_columns]
+
+
+def write_columns(tables: Tables) -> list[str]:
+    """The same of a row of `writes`."""
+    names = ("task_id", "idx", "channel", "type", "value", "task_path")
+    return [name for name in names if name in tables.write_columns]
+
+
+def stored_row(connection: sqlite3.Connection, tables: Tables, address: Address) -> tuple[object, ...] | None:
+    """The cells of `row_columns` at an address, None when there is no such row."""
+    where, values = _key(tables, address)
+    names = ", ".join(map(quote, row_columns(tables)))
+    found: tuple[object, ...] | None = connection.execute(
+        f"SELECT {names} FROM {quote(tables.checkpoints)} WHERE {where}", values
+    ).fetchone()
+    return found
+
+
+def writes_at(connection: sqlite3.Connection, tables: Tables, address: Address) -> list[tuple[object, ...]]:
+    """The cells of `write_columns` of all writes under a checkpoint."""
+    if tables.writes is None:
+        return []
+    column = "checkpoint_id" if "checkpoint_id" in tables.write_columns else "thread_ts"
+    where, values = f"thread_id = ? AND {column} = ?", [address.thread_id, address.checkpoint_id]
+    if "checkpoint_ns" in tables.write_columns:
+        where, values = f"{where} AND checkpoint_ns = ?", [*values, address.checkpoint_ns]
+    names = ", ".join(map(quote, write_columns(tables)))
+    return connection.execute(f"SELECT {names} FROM {quote(tables.writes)} WHERE {where}", values).fetchall()
+
+
 def stored_blob(connection: sqlite3.Connection, tables: Tables, address: Address) -> bytes | None:
     """The blob at an address, None when there is no such row."""
     where, values = _key(tables, address)

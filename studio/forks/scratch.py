@@ -33,6 +33,9 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
+_Kept = tuple[dict[Address, tuple[Address, str]], frozenset[Address]]
+"""(fork -> (origin, sha256 of the origin's blob), rows that were promoted)"""
+
 ENV = "STUDIO_DATA_DIR"
 """Environment variable: keep scratch files and notes in this folder instead of the user's data folder."""
 SUFFIX = ".scratch.sqlite"
@@ -42,6 +45,10 @@ _ORIGINS = """CREATE TABLE IF NOT EXISTS studio_origins (
     thread_id TEXT NOT NULL, checkpoint_ns TEXT NOT NULL, checkpoint_id TEXT NOT NULL,
     origin_thread_id TEXT NOT NULL, origin_checkpoint_ns TEXT NOT NULL, origin_checkpoint_id TEXT NOT NULL,
     origin_sha256 TEXT NOT NULL, created_at TEXT NOT NULL, PRIMARY KEY (thread_id, checkpoint_ns, checkpoint_id)
+)"""
+_PROMOTED = """CREATE TABLE IF NOT EXISTS studio_promoted (
+    thread_id TEXT NOT NULL, checkpoint_ns TEXT NOT NULL, checkpoint_id TEXT NOT NULL, created_at TEXT NOT NULL,
+    PRIMARY KEY (thread_id, checkpoint_ns, checkpoint_id)
 )"""
 _READY = frozenset({"checkpoints", "writes", "studio_scratch", "studio_origins"})
 _MARKS = frozenset({"format", "store", "created_at"})
@@ -170,7 +177,7 @@ class Scratch:
         self.is_store = path is None and lies_with_ours(self.store_location) and is_scratch_file(self.store_location)
         """True when the opened location is itself one of our scratch files: forks go right into it. What a file says of itself is
         not enough: it must lie where the studio keeps them."""
-        self._origins: dict[str, tuple[object, dict[Address, tuple[Address, str]]]] = {}
+        self._kept: dict[str, tuple[object, _Kept]] = {}
         self.folder = default_folder()
         self.given = path is not None
         if not self.given and not _can_hold_files(self.folder):
@@ -250,22 +257,29 @@ class Scratch:
 
         OpenError when one of the two files is damaged: what it said about forks is not known then.
         """
-        return {**self._origins_in(self.notes_path), **self._origins_in(self.path)}
+        return {**self._kept_in(self.notes_path)[0], **self._kept_in(self.path)[0]}
 
-    def _origins_in(self, path: str) -> dict[Address, tuple[Address, str]]:
+    def promoted(self) -> frozenset[Address]:
+        """Rows that were put into the opened file: they keep the numbers that they have as rows of the scratch file.
+
+        OpenError when the file is damaged.
+        """
+        return self._kept_in(self.path)[1]
+
+    def _kept_in(self, path: str) -> _Kept:
         """Read again only when the file has changed: it is asked for at each look at the store."""
         if not os.path.isfile(path):
-            return {}
+            return {}, frozenset()
         try:
             with contextlib.closing(SqliteFile(path)) as file:
                 token = file.token()
-                held = self._origins.get(path)
+                held = self._kept.get(path)
                 if held is None or held[0] != token:
-                    held = self._origins[path] = (token, file.look(_read_origins))
+                    held = self._kept[path] = (token, file.look(_read_kept))
                 return held[1]
         except OpenError as error:
             if error.slug in _NOT_YET:
-                return {}
+                return {}, frozenset()
             raise _damaged(path, error.message, error.slug) from error
         except sqlite3.DatabaseError as error:
             raise _damaged(path, f"{path} is damaged: {error}.", "damaged") from error
@@ -284,16 +298,32 @@ def record_origin(connection: sqlite3.Connection, new: Address, origin: Address,
     )  # fmt: skip
 
 
+def record_promoted(path: str, addresses: Sequence[Address]) -> None:
+    """Note in a scratch file which of its rows go into the opened file. PatchError when it cannot be written."""
+    with write_transaction(path) as connection:
+        connection.execute(_PROMOTED)
+        for at in addresses:
+            row = (at.thread_id, at.checkpoint_ns, at.checkpoint_id, _now())
+            _insert(connection, "INSERT OR IGNORE INTO studio_promoted", row)
+
+
 def _insert(connection: sqlite3.Connection, into: str, texts: Sequence[str]) -> None:
     """One row of texts. A path or an id that is not UTF-8 is stored as the bytes that it is; `lenient` reads them back."""
     values = [placed(text, "") for text in texts]
     connection.execute(f"{into} VALUES ({', '.join(place for place, _ in values)})", [value for _, value in values])
 
 
-def _read_origins(connection: sqlite3.Connection) -> dict[Address, tuple[Address, str]]:
+def _read_kept(connection: sqlite3.Connection) -> _Kept:
     connection.text_factory = lenient
-    if "studio_origins" not in tables_in(connection):
-        return {}
+    names = tables_in(connection)
+    origins = _read_origins(connection) if "studio_origins" in names else {}
+    if "studio_promoted" not in names:
+        return origins, frozenset()
+    found = connection.execute("SELECT thread_id, checkpoint_ns, checkpoint_id FROM studio_promoted")
+    return origins, frozenset(Address(*map(text_of, row)) for row in found)
+
+
+def _read_origins(connection: sqlite3.Connection) -> dict[Address, tuple[Address, str]]:
     found = connection.execute(
         "SELECT thread_id, checkpoint_ns, checkpoint_id, origin_thread_id, origin_checkpoint_ns, origin_checkpoint_id,"
         " origin_sha256 FROM studio_origins"

@@ -54,6 +54,8 @@ class Facts(Struct):
     """Task id -> the checkpoint it ran from; filled once a thread has subgraphs."""
     origins: dict[Key, Key] = field(default_factory=dict)
     """Fork -> the checkpoint it was made from."""
+    promoted: set[Key] = field(default_factory=set)
+    """Rows of the base that were put there from the scratch file, and are numbered with its rows."""
     elsewhere: set[Key] = field(default_factory=set)
     """Forks of another version: what they were made from is gone, or was stored anew with other contents."""
     fork_labels: dict[Key, str] = field(default_factory=dict)

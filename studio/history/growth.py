@@ -132,7 +132,7 @@ class Growth:
         newest, before = ("", ""), ""
         for node in fresh:
             key, header = node.key, node.checkpoint
-            if key[0] or header.origin != "base" or key in origins or key in waiting:
+            if key[0] or self._is_of_scratch(node) or key in origins or key in waiting:
                 return False
             age = (header.created_at or "", key[1])
             if header.parent_checkpoint_id != before or not before:
@@ -293,7 +293,7 @@ class Growth:
             self._give_number(self._nodes[key])
 
     def _give_number(self, node: Node) -> None:
-        origin = node.checkpoint.origin
+        of_scratch = self._is_of_scratch(node)
         caller = self._namespace_caller.get(node.key[0]) if node.key[0] else None
         holder = self._nodes[caller] if caller is not None else None
         if holder is None and node.key[0]:
@@ -302,11 +302,11 @@ class Growth:
             node.number, node.inner_count = self._held_numbers.pop(node.key)
             if holder is not None:
                 holder.take_inner(node)
-        elif holder is not None and not (origin == "scratch" and holder.checkpoint.origin == "base"):
+        elif holder is not None and not (of_scratch and not self._is_of_scratch(holder)):
             holder.inner_count += 1
             holder.take_inner(node)
             node.number = f"{holder.number}.{holder.inner_count}"
-        elif origin == "scratch":
+        elif of_scratch:
             self._counters["scratch"] += 1
             node.number = f"s{self._counters['scratch']}"
             if holder is not None:
@@ -315,6 +315,10 @@ class Growth:
             self._next_number(node)
             return
         self._by_number[node.number] = node.key
+
+    def _is_of_scratch(self, node: Node) -> bool:
+        """Whether it is numbered with the rows of the scratch file: one that was promoted still is."""
+        return node.checkpoint.origin == "scratch" or node.key in self.facts.promoted
 
     def _next_number(self, node: Node) -> None:
         at = self._counters["base"]

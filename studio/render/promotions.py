@@ -1,0 +1,38 @@
+"""What putting a branch into the opened file does to its thread, in words that all front ends share."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from studio.render.gate import line
+from studio.requests import Promotion
+
+TITLE = "Put this branch into the file itself"
+ASSURANCE = "Rows are only added: none that is there is changed or deleted. Nothing takes them out again but another tool."
+
+
+def place_words(found: Promotion, number: Callable[[str], str]) -> str:
+    """Where the branch will hang in the thread. `number` gives what an id is called, `#4`, or "" where it has no number."""
+    if found.forked_from is not None and found.forked_from.thread_id != found.address.thread_id:
+        return "a thread of its own in the file"
+    origin = _named(found.forked_from.checkpoint_id, number) if found.forked_from is not None else ""
+    if found.hangs_below is None:
+        return f"a second root of the thread, beside {origin}" if origin else "a root of the thread"
+    below = f"below {_named(found.hangs_below, number)}"
+    return f"{below}, beside {origin}, which it was forked from" if origin else below
+
+
+def head_words(found: Promotion, number: Callable[[str], str]) -> str:
+    """What LangGraph resumes when it is given the thread alone, before and after."""
+    after = _named(found.head_after, number)
+    if found.head_before is None:
+        return f"new thread; a program that goes on with it starts at {after}"
+    if found.head_before == found.head_after:
+        return f"head of the thread: stays {after}"
+    return (
+        f"head of the thread: {_named(found.head_before, number)} now, {after} afterwards (a program that goes on starts there)"
+    )
+
+
+def _named(identity: str, number: Callable[[str], str]) -> str:
+    return line(" ".join(part for part in (number(identity), identity) if part))
