@@ -127,7 +127,7 @@ class Acting(ABC):
         from studio.notes import Notes  # brings sqlite-utils, which only writing to a user's own file needs here
 
         branch = self._branch(shown.address)
-        if not appending.same(shown, branch.promotion):
+        if branch.promotion.seal != shown.seal:
             raise appending.moved(self.overlay.base.location)
         notices = appending.append(self.overlay.base, branch, self.scratch, Notes(self.scratch.notes_path))
         self.refresh()

@@ -2,7 +2,7 @@
 
 Front ends look actions up by `id`; a key is written as Textual and `data-key` spell it. `needs` says what must hold before an
 action is offered: `checkpoint` (a row under the cursor), `value` (a path is selected), `run` (a run is going), `branches` (the
-thread has more than one leaf).
+thread has more than one leaf), `scratch` (the row under the cursor lies in the scratch file).
 """
 
 from __future__ import annotations
@@ -91,6 +91,14 @@ ACTIONS: tuple[Action, ...] = (
     ),
     Action("run", "Run", "Run your graph again from this checkpoint.", ("r",), ("checkpoint",), "Change", footer=True),
     Action("answer", "Answer", "Answer the question this checkpoint waits for.", ("a",), ("checkpoint",), "Change"),
+    Action(
+        "promote",
+        "Put into the file",
+        "Put this branch into the file itself: shows each row first, and only adds.",
+        ("w",),
+        ("checkpoint", "scratch"),
+        "Change",
+    ),
     Action("cancel", "Cancel run", "Stop the run that is going.", ("x",), ("run",), "Change"),
     Action("copy_value", "Copy value", "Copy the selected value.", ("y",), ("checkpoint",), "Copy"),
     Action("copy_id", "Copy id", "Copy this checkpoint's id.", ("i",), ("checkpoint",), "Copy"),

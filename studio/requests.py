@@ -105,6 +105,14 @@ class Promotion(Struct, frozen=True):
         return sum(row.writes for row in self.rows)
 
     @property
+    def seal(self) -> str:
+        """Another one as soon as anything differs that a person was shown."""
+        import hashlib  # loads a large library, and few calls promote
+
+        shown = (self.address, self.location, self.rows, self.head_before, self.head_after, self.hangs_below)
+        return hashlib.sha256(repr(shown).encode("utf-8", "backslashreplace")).hexdigest()[:32]
+
+    @property
     def size_bytes(self) -> int:
         """Of the checkpoints alone."""
         return sum(row.size_bytes for row in self.rows)

@@ -15,7 +15,6 @@ from studio.forks.rows import NewRow, NewWrite, Tables
 from studio.forks.scratch import Scratch, record_promoted
 from studio.forks.writing import refuse_triggers, write_transaction
 from studio.model import Address
-from studio.requests import Promotion
 from studio.stores.base import Store
 from studio.stores.rows import bytes_of, lenient, text_of
 from studio.stores.sqlite_file import SqliteFile
@@ -29,6 +28,7 @@ _HINTS = {
     "locked": "Wait until that program is done, then try again: the branch stays in the scratch file.",
     "read-only": "Make the file and its folder writable, then try again: the branch stays in the scratch file.",
     "cannot-write": "The branch stays in the scratch file.",
+    "no-audit": "Make that file writable, then try again: the branch stays in the scratch file.",
     "without-wal": "Open the file as it is, with its -wal.",
 }
 _AGAIN = "Look at what would be added once more, then do it."
@@ -39,7 +39,7 @@ def told_for_promoting() -> Iterator[None]:
     """Refusals of a write with a hint that fits: what is promoted is safe in the scratch file."""
     try:
         yield
-    except PatchError as error:
+    except StudioError as error:
         if error.slug in _HINTS:
             raise PatchError(error.message, _HINTS[error.slug], error.slug) from error
         raise
@@ -79,11 +79,6 @@ def append(base: Store, branch: Branch, scratch: Scratch, notes: Notes) -> list[
     except StudioError as error:
         return [f"The branch is stored, but its entry in the audit could not be completed. {error.message}"]
     return []
-
-
-def same(shown: Promotion, now: Promotion) -> bool:
-    """Whether the rows to add and the thread's heads are still those that a person saw."""
-    return (shown.rows, shown.head_before, shown.head_after) == (now.rows, now.head_before, now.head_after)
 
 
 def moved(path: str) -> PatchError:

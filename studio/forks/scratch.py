@@ -257,7 +257,10 @@ class Scratch:
 
         OpenError when one of the two files is damaged: what it said about forks is not known then.
         """
-        return {**self._kept_in(self.notes_path)[0], **self._kept_in(self.path)[0]}
+        return {**self._origins_in(self.notes_path), **self._origins_in(self.path)}
+
+    def _origins_in(self, path: str) -> dict[Address, tuple[Address, str]]:
+        return self._kept_in(path)[0]
 
     def promoted(self) -> frozenset[Address]:
         """Rows that were put into the opened file: they keep the numbers that they have as rows of the scratch file.

@@ -8,6 +8,7 @@ from textual import work
 
 from studio.errors import StudioError
 from studio.model import Address
+from studio.render import labels
 from studio.requests import ForkRequest
 from studio.tui import moves
 from studio.tui.messages import Failed, Forked, PathChosen
@@ -15,10 +16,11 @@ from studio.tui.place import Place
 
 if TYPE_CHECKING:
     from studio.runs import Run
+    from studio.tui.screens.promote import Added
 
 
 class Futures(Place):
-    """The actions of the table that change something: always in the scratch file."""
+    """The actions of the table that change something: in the scratch file, unless a branch of it is put into the file itself."""
 
     def on_path_chosen(self, event: PathChosen) -> None:
         event.stop()
@@ -72,6 +74,22 @@ class Futures(Place):
         self.open_thread(made.address.thread_id, made.address)
         if made.then_run:
             self._run(made.address, made.origin, start=True, forked=made)
+
+    def do_promote(self) -> None:
+        from studio.tui.screens.promote import PromoteScreen
+
+        if self.here is not None and self.checkpoints is not None:
+            screen = PromoteScreen(self.session, self.checkpoints, self.here.checkpoint.address)
+            self.app.push_screen(screen, self._promoted)
+
+    def _promoted(self, added: Added | None) -> None:
+        if added is None:
+            return
+        count = labels.plural(len(added.promotion.rows), "checkpoint")
+        self.app.tell(
+            " ".join((f"{count} added and read back; every other row is as it was.", *added.notices)), "In the file now"
+        )
+        self.open_thread(added.promotion.address.thread_id, added.promotion.address)
 
     def do_run(self) -> None:
         row = self.here

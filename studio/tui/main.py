@@ -322,6 +322,8 @@ class MainScreen(Copying, Revealing, Moving, Futures, Opening):
         needs = BY_ID[action_id].needs
         if "checkpoint" in needs and self.here is None:
             return False
+        if "scratch" in needs and (self.here is None or self.here.checkpoint.origin != "scratch"):
+            return False
         if "run" in needs and not any(run.status == "running" for run in self.session.runs()):
             return False
         return not ("branches" in needs and not moves.has_branches(self.checkpoints))

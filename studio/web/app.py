@@ -11,7 +11,7 @@ from starlette.exceptions import HTTPException
 
 from studio.errors import StudioError
 from studio.session import Session
-from studio.web import acts, pages, tables
+from studio.web import acts, pages, promoting, tables
 from studio.web.book import Book
 from studio.web.render import Pages
 from studio.web.replies import Notice, failure, html, notice_of, partial, status_of, ways_on
@@ -69,6 +69,7 @@ def create_app(
     app.stopping = False
     app.include_router(pages.router(app.book, templates, stopping or (lambda: app.stopping)))
     app.include_router(acts.router(app.book, templates))
+    app.include_router(promoting.router(app.book, templates))
     app.include_router(tables.router(app.book, templates))
 
     @app.get("/static/{path:path}")

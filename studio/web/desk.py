@@ -49,6 +49,8 @@ class Stage:
     why: why_view.Why | None
     fork: forks.ForkBox
     run: runs.RunView | None
+    promote_href: str = ""
+    """Where the branch can be put into the file itself; empty for a row that is in it."""
     editor: forks.ForkBox | None = None
     answer_promise: forks.Promise | None = None
     changes: changes_view.Changes | None = None
@@ -265,6 +267,7 @@ class Desk:
             part=self._part,
             why=self._why(),
             fork=fork or self.fork_box(),
+            promote_href=place.url("promote") if self.row.checkpoint.origin == "scratch" else "",
             editor=editor,
             answer_promise=answer_promise,
             run=runs.run_view(current, self.tree, place, follow=follow) if current is not None else None,

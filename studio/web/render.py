@@ -28,6 +28,7 @@ STYLES = (
     "css/run.css",
     "css/threads.css",
     "css/tables.css",
+    "css/promote.css",
     "css/dialog.css",
 )
 MODULES = (
