@@ -9,6 +9,7 @@ from typing import Any
 from studio.cli.common import confirmed, opened
 from studio.cli.documents import Documents
 from studio.cli.out import Out
+from studio.model import Address
 from studio.render import labels
 from studio.render.gate import line
 from studio.render.promotions import head_words, place_words
@@ -70,11 +71,12 @@ def _document(found: Promotion, out: Out, *, added: bool, notices: Sequence[str]
 
 
 def _text(session: Session, found: Promotion, out: Out) -> None:
-    def number(identity: str) -> str:
-        tree = session.tree(found.address.thread_id)
-        return next((f"#{tree.number(at)}" for at in map(tree.address_at, range(len(tree))) if at.checkpoint_id == identity), "")
-
     tree = session.tree(found.address.thread_id)
+
+    def number(identity: str) -> str:
+        at = Address(found.address.thread_id, "", identity)
+        return f"#{tree.number(at)}" if at in tree else ""
+
     out.say(f"{out.paint('to add', 'bold')} to thread {line(found.address.thread_id)} of {line(found.location)}")
     out.table(
         [
@@ -94,7 +96,6 @@ def _text(session: Session, found: Promotion, out: Out) -> None:
         f"  {labels.plural(len(found.rows), 'checkpoint')} ({labels.size(found.size_bytes)}),"
         f" {labels.plural(found.writes, 'write')}"
     )
-    out.say(f"  {place_words(found, number)}")
-    out.say(f"  {head_words(found, number)}")
+    out.table([["  place", place_words(found, number)], ["  head", head_words(found, number)]], [("dim",), ()])
     for warning in found.warnings:
         out.say(out.paint(f"! {line(warning, 400)}", "yellow"))

@@ -8,7 +8,7 @@ from studio.render.gate import line
 from studio.requests import Promotion
 
 TITLE = "Put this branch into the file itself"
-ASSURANCE = "Rows are only added: none that is there is changed or deleted. Nothing takes them out again but another tool."
+ASSURANCE = "Rows are only added: none that is there is changed or deleted. The studio never takes them out again."
 
 
 def place_words(found: Promotion, number: Callable[[str], str]) -> str:
@@ -23,15 +23,13 @@ def place_words(found: Promotion, number: Callable[[str], str]) -> str:
 
 
 def head_words(found: Promotion, number: Callable[[str], str]) -> str:
-    """What LangGraph resumes when it is given the thread alone, before and after."""
+    """The thread's head, which LangGraph resumes when it is given no checkpoint, before and after."""
     after = _named(found.head_after, number)
     if found.head_before is None:
-        return f"new thread; a program that goes on with it starts at {after}"
+        return f"{after}, since the thread is new; a program that goes on with it starts there"
     if found.head_before == found.head_after:
-        return f"head of the thread: stays {after}"
-    return (
-        f"head of the thread: {_named(found.head_before, number)} now, {after} afterwards (a program that goes on starts there)"
-    )
+        return f"stays {after}"
+    return f"{_named(found.head_before, number)} now, {after} afterwards; a program that goes on with the thread starts there"
 
 
 def _named(identity: str, number: Callable[[str], str]) -> str:

@@ -29,7 +29,7 @@ def test_a_dry_run_shows_each_row_and_both_heads_and_adds_nothing(studio: Studio
     before = folder_snapshot(shop.parent)
     found = studio("promote", shop, "s1", "--thread", "done", "--dry-run")
     assert found.code == 0
-    for words in (f"#s1  {forked}  fork", "0 writes", "below #", "beside #", "head of the thread: #", f"#s1 {forked} afterwards"):
+    for words in (f"#s1  {forked}  fork", "0 writes", "below #", "beside #", "head   #", f"#s1 {forked} afterwards"):
         assert words in found.out
     assert "nothing was added" in found.out
     doc = studio("promote", shop, "s1", "--thread", "done", "--dry-run", "--json").doc

@@ -22,6 +22,7 @@ from studio.session import Session
 from tests.factories import config, saver_at
 from tests.forks import graphs
 from tests.forks.helpers import change, rows
+from tests.forks.test_places import OLD
 from tests.stores.writers import writer
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -239,6 +240,36 @@ def test_a_thread_that_went_on_keeps_its_head_and_that_is_said_before(order: Pat
         session.promote(shown)
     assert graphs.history(order, graphs.order_graph)[0].config["configurable"]["checkpoint_id"] == shown.head_before
     assert graphs.run(order, graphs.order_graph, "t", made.checkpoint_id)[1] == ["b", "d"]
+
+
+def test_a_branch_may_come_in_two_goes(order: Path) -> None:
+    with closing(Session.open(str(order))) as session:
+        first = fork(session, before(session, "b"), {"/count": 9})
+        last = ran(session, graphs.order_graph, first)
+        assert len(session.promotion(first).rows) == 1
+        session.promote(session.promotion(first))
+        rest = session.promotion(last)
+        assert [row.kind for row in rest.rows] == ["loop", "loop"] and rest.hangs_below == first.checkpoint_id
+        session.promote(rest)
+    assert graphs.history(order, graphs.order_graph)[0].values["log"] == ["a", "b", "d"]
+
+
+def test_tables_of_another_name_are_added_to(order: Path) -> None:
+    for table in ("checkpoints", "writes"):
+        change(order, f"ALTER TABLE {table} RENAME TO my_{table}")
+    with closing(Session.open(str(order))) as session:
+        made = fork(session, before(session, "b"), {"/count": 9})
+        session.promote(session.promotion(made))
+    assert made.checkpoint_id in {row[2] for row in rows(order, "SELECT * FROM my_checkpoints")}
+
+
+def test_a_file_of_the_first_layout_gets_rows_of_its_own_columns(tmp_path: Path) -> None:
+    path = tmp_path / "old.sqlite"
+    with closing(sqlite3.connect(path)) as connection:
+        connection.executescript(OLD)
+    shown = promote(path, lambda s: fork(s, next(iter(s.tree("t").headers())).address, {"/n": 2.0}))
+    (stored,) = rows(path, "SELECT parent_ts, checkpoint FROM checkpoints WHERE thread_ts = ?", shown.head_after)
+    assert stored[0] == shown.hangs_below and b'"n": 2.0' in stored[1]
 
 
 # ---- what is refused, without loss
