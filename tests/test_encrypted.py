@@ -14,6 +14,7 @@ from langgraph.checkpoint.serde.encrypted import EncryptedSerializer
 from langgraph.checkpoint.serde.jsonplus import JsonPlusSerializer
 from langgraph.checkpoint.sqlite import SqliteSaver
 
+from studio.errors import PatchError
 from studio.model import Address
 from studio.requests import ForkRequest, Patch, RunRequest
 from studio.session import Session
@@ -219,6 +220,20 @@ def test_without_the_key_a_fork_of_a_fork_is_refused(opened: Session, hidden: Pa
         for at in (made.address, opened.resolve("head", "closed")):
             assert "--aes-key-env" in (other.preview(ForkRequest(at)).refused or "")
         assert other.state(made.address).values == {}
+
+
+def test_a_branch_is_put_into_the_file_as_encrypted_as_it_is_and_not_without_the_key(opened: Session, hidden: Path) -> None:
+    made = opened.fork(ForkRequest(opened.resolve("head", "closed"), Patch({"/item": "teapot"})))
+    with closing(Session.open(str(hidden))) as other, pytest.raises(PatchError, match="encrypted") as refused:
+        other.promotion(made.address)
+    assert "--aes-key-env" in refused.value.hint
+    opened.promote(opened.promotion(made.address))
+    with closing(sqlite3.connect(opened.location)) as connection:
+        query = "SELECT type, checkpoint FROM checkpoints WHERE checkpoint_id = ?"
+        tag, blob = connection.execute(query, (made.address.checkpoint_id,)).fetchone()
+        read = SqliteSaver(connection, serde=encrypted()).get_tuple(config("closed"))
+    assert tag == "msgpack+aes" and b"teapot" not in blob
+    assert read is not None and read.checkpoint["channel_values"]["item"] == "teapot"
 
 
 def test_a_fork_in_place_is_encrypted_too(opened: Session) -> None:
