@@ -137,6 +137,10 @@ class Acting(ABC):
         from studio.forks import in_place, promote
         from studio.forks.appending import told_for_promoting
 
+        if any(run.status == "running" and run.address.thread_id == address.thread_id for run in self.runs()):
+            raise PatchError(
+                "A run of this thread is going, and its branch grows.", "Wait until it ends, or cancel it.", "run-going"
+            )
         base, scratch = self.overlay.base, self.overlay.scratch
         refused = self.fork_refusal() or in_place.refusal(base, by_langgraph=False)
         with told_for_promoting():

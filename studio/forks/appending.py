@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import os
 import sqlite3
 from collections import Counter
 from collections.abc import Iterator
@@ -47,6 +48,8 @@ def told_for_promoting() -> Iterator[None]:
 
 def foresee(base: Store) -> None:
     """PatchError for what would make the file refuse, as far as a look that leaves no trace can tell."""
+    if not os.access(base.location, os.W_OK):
+        raise PatchError(f"{base.location} cannot be written.", _HINTS["read-only"], "read-only")
     with told_for_promoting(), contextlib.closing(SqliteFile(base.location)) as file:
         file.look(lambda connection: refuse_triggers(connection, base.location, _tables(connection, base).names))
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import signal
 import sqlite3
 import subprocess
@@ -9,6 +10,7 @@ import sys
 from collections.abc import Callable
 from contextlib import closing
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -357,6 +359,23 @@ def test_a_file_that_cannot_be_written(order: Path, monkeypatch: pytest.MonkeyPa
         return sqlite3.connect(f"file:{path}?mode=ro", uri=True, isolation_level=None) if path == str(order) else real(path)
 
     refused(order, lambda *_: monkeypatch.setattr(writing, "_connect", connect), "read-only", "cannot be written")
+
+
+def test_a_file_that_may_not_be_written_is_told_before(order: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    real = os.access
+    with closing(Session.open(str(order))) as session:
+        made = fork(session, before(session, "b"))
+        monkeypatch.setattr(os, "access", lambda path, mode: str(path) != str(order) and real(path, mode))  # root may write all
+        error = refusal_of(session, made)
+        assert error is not None and error.slug == "read-only" and "stays in the scratch file" in error.hint
+
+
+def test_a_branch_that_a_run_makes_longer(order: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with closing(Session.open(str(order))) as session:
+        made = fork(session, before(session, "b"))
+        monkeypatch.setattr(session, "runs", lambda: [SimpleNamespace(status="running", address=made)])
+        error = refusal_of(session, made)
+        assert error is not None and error.slug == "run-going"
 
 
 def test_a_rule_of_the_file_that_the_rows_break(order: Path) -> None:
