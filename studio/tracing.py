@@ -31,15 +31,20 @@ def traced(session: Session, before: Address, after: Address, changes: Sequence[
         return [replace(change, authors=NOBODY) for change in changes]
     channels = {change.channel for change in changes}
     mine = _Way(session, ways[0], channels)
-    left = {change.channel for change in changes if not mine.authors_of(change.path, change.channel)}
+    left = {change.channel for change in changes if change.op == "remove" or not mine.writers_of(change.path)}
     other = _Way(session, ways[1], left - mine.cut)
     named = []
     for change in changes:
-        authors = mine.authors_of(change.path, change.channel)
-        if not authors and change.channel not in mine.cut:
-            made = other.authors_of(change.from_path or change.path, change.channel)
-            authors = tuple(author if author.basis == "none" else replace(author, side="before") for author in made)
-        named.append(replace(change, authors=authors or NOBODY))
+        made = other.exact.get(change.path, ()) if change.op == "remove" else ()  # only that way has the value
+        authors = () if made else mine.writers_of(change.path)
+        if not authors and not made and change.channel not in mine.cut:
+            made = other.writers_of(change.from_path or change.path)
+        if not authors and not made:  # nobody wrote this very value: who changed its channel
+            authors = mine.channel_writers(change.channel)
+            if not authors and change.channel not in mine.cut:
+                made = other.channel_writers(change.channel)
+        sided = (author if author.basis == "none" else replace(author, side="before") for author in made)
+        named.append(replace(change, authors=authors or tuple(sided) or NOBODY))
     return named
 
 
@@ -99,10 +104,14 @@ class _Way:
                 self.cut |= touched
         return found[::-1]
 
-    def authors_of(self, path: str, channel: str) -> tuple[Author, ...]:
-        """Who changed the value, or what it lies in; else who changed its channel at all, if every superstep was looked at."""
+    def writers_of(self, path: str) -> tuple[Author, ...]:
+        """Who changed the value last, or what it lies in."""
         while path:
             if path in self.exact:
                 return self.exact[path]
             path = path.rpartition("/")[0]
+        return ()
+
+    def channel_writers(self, channel: str) -> tuple[Author, ...]:
+        """Who changed the channel at all, if every superstep was looked at."""
         return tuple(self.by_channel.get(channel, ())) if channel not in self.cut else ()

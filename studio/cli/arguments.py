@@ -17,6 +17,7 @@ COMMANDS = {
     "tree": "the checkpoints of a thread as a tree",
     "show": "one checkpoint: state, tasks, questions, what runs next",
     "diff": "what changed, and who wrote it",
+    "compare": "two branches side by side, from where they part",
     "edges": "the graph as it ran: which node led to which, how often",
     "search": "checkpoints and paths whose values hold a text",
     "tables": "what else the file holds: stores, caches, other tables",
@@ -226,6 +227,13 @@ def _diff(parser: Any) -> None:
     parser.add_argument("--exit-code", action="store_true", help="exit with 1 when there are changes")
 
 
+def _compare(parser: Any) -> None:
+    _location(parser, ref=True)
+    parser.add_argument("ref2", metavar="REF2", help="the end of the other branch")
+    parser.add_argument("--thread2", metavar="ID", help="the thread of REF2, where it is another one")
+    parser.add_argument("--exit-code", action="store_true", help="exit with 1 when the branches differ")
+
+
 def _edges(parser: Any) -> None:
     _location(parser)
 
@@ -297,7 +305,7 @@ def _scratch(parser: Any) -> None:
 
 
 _BUILDERS = {
-    "open": _open, "web": _web, "ls": _ls, "tree": _tree, "show": _show, "diff": _diff, "edges": _edges, "search": _search,
-    "tables": _tables,
+    "open": _open, "web": _web, "ls": _ls, "tree": _tree, "show": _show, "diff": _diff,
+    "compare": _compare, "edges": _edges, "search": _search, "tables": _tables,
     "export": _export, "fork": _fork, "run": _run, "promote": _promote, "demo": _demo, "scratch": _scratch,
 }  # fmt: skip
