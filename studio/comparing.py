@@ -7,9 +7,13 @@ from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
+from studio.codec.paths import child
 from studio.diff import diff
 from studio.errors import RefError
-from studio.model import Address, Author, Change, Comparison, Problem, State, Verdict
+from studio.model import Address, Author, Change, Comparison, Op, Problem, State, Value, Verdict
+from studio.render.pairs import announced
+from studio.tagged import join_path, split_path
+from studio.value import MISSING, Missing
 
 if TYPE_CHECKING:
     from studio.session import Session
@@ -38,9 +42,9 @@ def compare(session: Session, after: Address, before: Address | None = None, *, 
         *state.unrebuilt,
         *(base.unrebuilt if base is not None else ()),
     }  # a value that is not known was neither added nor lost
-    changes = [
-        change for change in diff(base.values if base is not None else None, state.values) if change.channel not in unknown
-    ]
+    old: Mapping[str, Value] = base.values if base is not None else {}
+    found = [change for change in diff(base.values if base is not None else None, state.values) if change.channel not in unknown]
+    changes = pairs_whole(found, old, state.values)
     if before == parent:
         named: Sequence[Change] = session.explainer.with_authors(base, state, changes)
     elif before is not None and before in (session.origin(after), session.forest.made_from(after)):
@@ -77,6 +81,27 @@ def unexplained(state: State, explained: Mapping[str, Verdict]) -> list[Problem]
         for channel, found in explained.items()
         if found.how == "outside"
     ]
+
+
+def pairs_whole(changes: Sequence[Change], before: Mapping[str, Value], after: Mapping[str, Value]) -> list[Change]:
+    """Changes inside a pair whose one member names a secret, as a change of the pair: alone, the other member would not show
+    that it is one."""
+    done: dict[str, Change] = {}
+    for change in changes:
+        old: Value | Missing = dict(before)
+        new: Value | Missing = dict(after)
+        kept, steps = change, split_path(change.path)
+        for depth, step in enumerate(steps):
+            if depth > 1 and any(not isinstance(one, Missing) and announced(one) for one in (old, new)):
+                path = join_path(steps[:depth])
+                op: Op = "add" if isinstance(old, Missing) else "remove" if isinstance(new, Missing) else "replace"
+                was, now = (None if isinstance(one, Missing) else one for one in (old, new))
+                kept = Change(path, op, was, now)
+                break
+            old = MISSING if isinstance(old, Missing) else child(old, step)
+            new = MISSING if isinstance(new, Missing) else child(new, step)
+        done.setdefault(kept.path if kept is not change else f"{change.op} {change.path}", kept)
+    return list(done.values())
 
 
 def stored_parent(session: Session, state: State) -> Address | None:

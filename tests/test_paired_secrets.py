@@ -14,6 +14,7 @@ from studio.value import equal
 from tests.cli.conftest import Studio
 from tests.cli.conftest import studio as studio
 from tests.factories import config, saver_at
+from tests.web.conftest import client_of
 
 SECRET = "hunter2-correct-horse"
 PAIRS: list[Any] = [
@@ -61,3 +62,28 @@ def test_the_name_of_a_pair_is_readable_and_its_mask_keeps_the_stored_value(valu
 )
 def test_other_lists_and_maps_stay_readable(value: Any) -> None:
     assert masking.document(value) == value
+
+
+@pytest.mark.parametrize("path", ["", "/headers", "/headers/0", "/headers/0/1"])
+def test_a_pair_that_changed_is_masked_in_diffs_pages_and_forms(path: str, tmp_path: Path, studio: Studio) -> None:
+    builder: StateGraph[Any] = StateGraph(Held)
+    builder.add_node("first", lambda state: {"headers": [["X-Api-Key", "another-secret"], ["accept", "a"]]})
+    builder.add_node("then", lambda state: {"headers": [["X-Api-Key", SECRET], ["accept", "b"]]})
+    builder.add_edge(START, "first")
+    builder.add_edge("first", "then")
+    file = tmp_path / "held.sqlite"
+    with saver_at(file) as saver:
+        builder.compile(checkpointer=saver).invoke({"said": ""}, config("t"))
+    for form in ([], ["--json"]):
+        answer = studio("diff", file, "head", *form)
+        assert SECRET not in answer.out and "another-secret" not in answer.out
+        assert "/headers/1" in answer.out
+    assert SECRET in studio("diff", file, "head", "--show-secrets").out
+    with client_of(file) as client:
+        at = {"thread": "t", "at": "head", **({"path": path} if path else {})}
+        for tab in ("changes", "state"):
+            page = client.get("/", params={**at, "tab": tab}).text
+            assert "headers" in page and SECRET not in page and "another-secret" not in page
+        slug = page.split('hx-get="')[1].split("?")[0].rsplit("/", 1)[0] if 'hx-get="/f/' in page else "/f/held"
+        edit = client.get(f"{slug}/edit", params=at)
+        assert edit.status_code == 200 and "Fork" in edit.text and SECRET not in edit.text

@@ -29,7 +29,8 @@ def explain(session: Session, tree: CheckpointTree, point: Point, path: str | No
     if path is None:
         return Why(f"why {draw.number(point.row)} ran", tuple(_ran(session, tree, point)))
     chain = why.chain(session, point.address, path)
-    shown = preview.summary(chain.value, 32, key=masking.name_in(path), show_secrets=session.show_secrets)
+    key = masking.name_in(path, dict(point.state.values))
+    shown = preview.summary(chain.value, 32, key=key, show_secrets=session.show_secrets)
     title = f"why {gate.line(path, 44)} " + (f"is {shown}" if chain.exists else "is gone")
     if chain.writer is None:
         return Why(title, (Line(draw.own("No superstep that was looked at changed it: its origin is not known.", "$quiet"), 1),))

@@ -359,7 +359,7 @@ class Desk:
         value, exists = self.value_at(path)
         if not exists or isinstance(value, (str, list, dict)) and len(value) > LONGEST_EDIT:
             return self.input_of(())
-        row = forks.edit_row(0, path, value, show_secrets=self.session.show_secrets)
+        row = forks.edit_row(0, path, value, show_secrets=self.session.show_secrets, root=dict(self.state.values))
         return self.input_of((row,) if not row.big else ())
 
     def input_of(self, rows: tuple[forks.EditRow, ...]) -> ForkInput:

@@ -11,7 +11,7 @@ from studio import noted, tagged, toolcalls
 from studio.calling import SubgraphRun
 from studio.model import Author, Change, State, Task, Value, Verdict
 from studio.render import explained as explained_words
-from studio.render import gate, labels, likeness, masking, preview, questions
+from studio.render import gate, labels, likeness, masking, pairs, preview, questions
 from studio.tui import draw
 from studio.tui.lines import BLANK, Line
 from studio.tui.point import Point, row_of
@@ -230,6 +230,8 @@ def inside(path: str, stored: Value, *, show_secrets: bool, editable: bool, most
     if len(children) < 2 and not any(tagged.children(child) for _, child in children[:1]):
         return ()
     lines = []
+    if not show_secrets and pairs.announced(stored) is not None:
+        return ()  # in its one line the secret member is masked
     for step, child in children[:most]:
         inner = tagged.join_path([*tagged.split_path(path), step])
         shown = (

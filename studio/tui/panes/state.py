@@ -16,7 +16,7 @@ from textual.widgets.tree import TreeNode
 from studio import tagged
 from studio.errors import StudioError
 from studio.model import Value
-from studio.render import gate, labels, masking, preview, sizes
+from studio.render import gate, labels, masking, pairs, preview, sizes
 from studio.tui import draw
 from studio.tui.messages import PathChosen, PathSelected
 from studio.tui.point import Point
@@ -203,7 +203,9 @@ class StatePane(Tree[Item]):
     ) -> None:
         inner = f"{path}/{step.replace('~', '~0').replace('/', '~1')}"
         item = Item(inner, value, step, editable, depth=depth)
-        opens = depth < DEEPEST and not draw.masked(inner, value, self._shows_secrets(inner)) and bool(_has_children(value))
+        shown = self._shows_secrets(inner)
+        closed = draw.masked(inner, value, shown) or (not shown and pairs.announced(value) is not None)
+        opens = depth < DEEPEST and not closed and bool(_has_children(value))
         node.add("", item, before=before, allow_expand=opens)
 
     def _shows_secrets(self, path: str) -> bool:

@@ -14,6 +14,7 @@ from studio.model import Value
 from studio.render import gate, labels, likeness, masking, preview, questions, secrets
 from studio.requests import ForkPreview, RunPlan
 from studio.running.ways import NOTHING_LEFT
+from studio.value import MISSING, Missing
 from studio.web.views.values import Shown, Span, shown, text_spans
 
 MOST_PREVIEW = 40
@@ -205,9 +206,11 @@ def edit_row(
     error_line: int = 0,
     unset: bool = False,
     show_secrets: bool = False,
+    root: Value | Missing = MISSING,
 ) -> EditRow:
-    """A value as a form row. A plain string is edited as it is unless a browser's form would change it."""
-    key = masking.name_in(path)
+    """A value as a form row. A plain string is edited as it is unless a browser's form would change it. `root`: the state that
+    the path leads into."""
+    key = masking.name_in(path, root)
     chosen = form or ("text" if plain_text(value) and not secrets.reason(key, value) else "json")
     body = text
     if body is None:

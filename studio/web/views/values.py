@@ -8,7 +8,7 @@ from typing import Any
 
 from studio import tagged
 from studio.model import Value
-from studio.render import gate, labels, masking, preview, secrets, words
+from studio.render import gate, labels, masking, pairs, preview, secrets, words
 from studio.value import MapValue, Opaque, Tagged
 
 INLINE = 160
@@ -156,7 +156,8 @@ def node(
 ) -> Node:
     """A tree line with its children when `path` leads to an opened one, or while `depth` lasts."""
     line = shown(value, masking.name_in(path) or label, path=path, reveal=reveal)
-    can = expandable(value) and not line.masked
+    hides = pairs.announced(value) is not None and not reveal.covers(path)  # alone, a member would not show what it is
+    can = expandable(value) and not line.masked and not hides
     unfolded = can and (depth > 0 or any(inner == path or inner.startswith(path + "/") for inner in opened))
     children: tuple[Node, ...] = ()
     more, text, text_more = 0, None, 0
@@ -304,6 +305,6 @@ def lines_of(
     made = []
     for step, item in items[:limit]:
         inner = tagged.join_path([*tagged.split_path(path), str(step)])
-        drawn = shown(item, masking.name_in(inner), path=inner, reveal=reveal)
+        drawn = shown(item, masking.below(masking.name_in(path), value, str(step)), path=inner, reveal=reveal)
         made.append(Line(gate.line(str(step), 60), drawn, link(inner), inner == selected))
     return Lines(tuple(made), max(0, len(items) - limit))

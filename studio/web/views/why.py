@@ -43,7 +43,8 @@ class Why:
 def why(session: Session, place: Place, path: str) -> Why:
     """The chain behind the value at `path` in the checkpoint of `place`."""
     chain = core.chain(session, place.address, path)
-    summary = preview.summary(chain.value, 60, key=masking.name_in(path)) if chain.exists else "not there"
+    key = masking.name_in(path, dict(session.state(place.address).values))
+    summary = preview.summary(chain.value, 60, key=key) if chain.exists else "not there"
     steps: tuple[Step, ...] = ()
     note = "" if chain.complete else "Earlier supersteps are not listed."
     if chain.writer is None:
