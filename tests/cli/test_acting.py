@@ -391,7 +391,10 @@ def test_a_thread_whose_id_is_not_utf_8_is_read_and_neither_forked_nor_run(
     assert "no valid text" in studio("tree", odd_ids, "--thread", '"\\ud800"').err
 
 
-def test_a_fork_inside_a_subgraph_names_the_root_that_runs_it_and_the_command(studio: Studio, tmp_path: Path) -> None:
+def test_a_fork_inside_a_subgraph_names_the_root_that_runs_it_and_the_command(
+    studio: Studio, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PYTHONPATH", str(Path(__file__).resolve().parents[2]))
     path = nested.make_deep(tmp_path / "deep.sqlite")
     (tmp_path / "deep.py").write_text(DEEP)
     facts = {row[:12].strip(): row[12:].strip() for row in studio("fork", path, "1.2.2").out.splitlines()[1:]}
@@ -407,7 +410,10 @@ def test_a_fork_inside_a_subgraph_names_the_root_that_runs_it_and_the_command(st
     assert next(row for row in after if row["checkpoint_id"] == ran[-1]["head"]["checkpoint_id"])["parent_number"] == "s1"
 
 
-def test_the_root_of_an_older_fork_inside_a_subgraph_runs_with_what_was_set_inside(studio: Studio, tmp_path: Path) -> None:
+def test_the_root_of_an_older_fork_inside_a_subgraph_runs_with_what_was_set_inside(
+    studio: Studio, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PYTHONPATH", str(Path(__file__).resolve().parents[2]))
     path = nested.make_deep(tmp_path / "deep.sqlite")
     (tmp_path / "deep.py").write_text(DEEP)
     studio("fork", path, "1.2.2", "--set", '/topic="set inside"')
