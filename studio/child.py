@@ -52,6 +52,7 @@ def _sibling(name: str) -> Any:
 loading = _sibling("child_graph")
 types = _sibling("child_types")
 driving = _sibling("child_driver")
+reporting = _sibling("child_report")
 running = _sibling("child_run")
 
 

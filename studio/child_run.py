@@ -10,114 +10,18 @@ from __future__ import annotations
 
 import base64
 import contextlib
-import inspect as inspection
-import json
 import sys
-import typing
 from collections.abc import Iterable
 from typing import Any
 
 types = sys.modules["_studio_child_types"]
 loading = sys.modules["_studio_child_graph"]
 driving = sys.modules["_studio_child_driver"]
+reporting = sys.modules["_studio_child_report"]
 
-_VALUE_LIMIT = 20_000
-_CUSTOM_LIMIT = 200
 _RESUME_IDX = -4
 
 Failure = driving.Failure
-
-
-def jsonable(value: Any) -> Any:
-    """A value for an event: JSON where it is, else its `repr`, cut when long. The store holds the exact one."""
-    try:
-        text = json.dumps(value, default=lambda other: getattr(other, "model_dump", lambda: repr(other))())
-    except Exception:
-        text = json.dumps(repr(value))
-    return json.loads(text) if len(text) <= _VALUE_LIMIT else text[:_VALUE_LIMIT] + "…"
-
-
-def stream_options(graph: Any, request: dict[str, Any]) -> dict[str, Any]:
-    """Arguments of `stream` that this release knows."""
-    known = inspection.signature(graph.stream).parameters
-    try:
-        from langgraph.types import StreamMode
-
-        modes = typing.get_args(StreamMode)
-    except ImportError:
-        modes = ()
-    wanted = [mode for mode in ("checkpoints", "tasks") if mode in modes] or ["debug"]
-    if "custom" in modes:
-        wanted.append("custom")
-    options: dict[str, Any] = {"stream_mode": wanted}
-    # Every checkpoint is stored before the next step begins: a state that is shown is a state that was.
-    for name, value in (("durability", "sync"), ("checkpoint_during", True), ("subgraphs", True)):
-        if name in known and not (name == "checkpoint_during" and "durability" in options):
-            options[name] = value
-    for name in ("interrupt_before", "interrupt_after"):
-        if request.get(name):
-            options[name] = list(request[name])
-    schema = getattr(graph, "context_schema", None)
-    if "context" in known and schema is not None:
-        fields = set(getattr(schema, "model_fields", None) or getattr(schema, "__annotations__", None) or ())
-        context = {key: value for key, value in (request.get("configurable") or {}).items() if key in fields}
-        if context:
-            options["context"] = context
-    return options
-
-
-class Reporter:
-    """Turns LangGraph's stream into events; the events are a nudge to look, so they carry names and no state."""
-
-    def __init__(self, events: Any, thread_id: str, kept: set[str]) -> None:
-        self.events = events
-        self.thread_id = thread_id
-        self.kept = kept
-        """Ids of tasks that finished before: LangGraph announces them too, but they do not run."""
-        self.custom = 0
-
-    def item(self, item: Any) -> None:
-        ns: Any = ()
-        if isinstance(item, tuple) and len(item) == 3:
-            ns, mode, payload = item
-        elif isinstance(item, tuple) and len(item) == 2:
-            mode, payload = item
-        else:
-            mode, payload = "debug", item
-        if mode == "debug" and isinstance(payload, dict) and "payload" in payload:
-            mode, payload = payload.get("type"), payload["payload"]
-        where = "|".join(ns) if isinstance(ns, (tuple, list)) else str(ns)
-        if mode in ("checkpoints", "checkpoint"):
-            self.checkpoint(payload)
-        elif mode in ("tasks", "task", "task_result"):
-            self.task(payload, where)
-        elif mode == "custom":
-            self.custom += 1
-            if self.custom <= _CUSTOM_LIMIT:
-                self.events.send("log", stream="custom", text=json.dumps(jsonable(payload)))
-
-    def checkpoint(self, payload: dict[str, Any]) -> None:
-        conf = (payload.get("config") or {}).get("configurable", {})
-        metadata = payload.get("metadata") or {}
-        self.events.send(
-            "checkpoint", thread_id=self.thread_id, checkpoint_ns=conf.get("checkpoint_ns", ""),
-            checkpoint_id=conf.get("checkpoint_id") or conf.get("thread_ts"), step=metadata.get("step"),
-            source=metadata.get("source"), next=list(payload.get("next") or ()),
-        )  # fmt: skip
-
-    def task(self, payload: dict[str, Any], where: str) -> None:
-        if payload.get("id") in self.kept:
-            return
-        known = {"id": payload.get("id"), "name": payload.get("name"), "checkpoint_ns": where}
-        if "result" in payload or "error" in payload or "interrupts" in payload:
-            result, error = payload.get("result") or {}, payload.get("error")
-            written = result if isinstance(result, dict) else [pair[0] for pair in result if isinstance(pair, (tuple, list))]
-            self.events.send(
-                "task_result", **known, channels=[str(channel) for channel in written],
-                error=None if error is None else str(error)[:_VALUE_LIMIT], interrupts=len(payload.get("interrupts") or ()),
-            )  # fmt: skip
-        else:
-            self.events.send("task", **known, triggers=[str(trigger) for trigger in payload.get("triggers") or ()])
 
 
 def questions(snapshot: Any) -> list[tuple[str, list[Any]]]:
@@ -190,7 +94,7 @@ def translate(answers: dict[str, Any], asked: list[dict[str, Any]], snapshot: An
 
 def described(snapshot: Any) -> list[dict[str, Any]]:
     return [
-        {"id": question_id(question), "task": name, "value": jsonable(getattr(question, "value", question))}
+        {"id": question_id(question), "task": name, "value": reporting.jsonable(getattr(question, "value", question))}
         for name, asked in questions(snapshot)
         for question in asked
     ]
@@ -203,7 +107,7 @@ async def run(driver: Any, events: Any) -> dict[str, Any]:
     again, since only then they have ids that can be answered; `asked` says which questions the ids in `answers` meant.
     """
     request = driver.request
-    options = stream_options(driver.graph, request)
+    options = reporting.stream_options(driver, request)
     checkpoint_id = request.get("checkpoint_id")
     answers = {key: driver.value(value) for key, value in (request.get("answers") or {}).items()}
     resumes, ask_first = bool(answers or request.get("resume")), request.get("ask_first")
@@ -214,10 +118,17 @@ async def run(driver: Any, events: Any) -> dict[str, Any]:
                 resumes = ask_first = False  # the answers are in the rows
         else:
             events.send("log", stream="studio", text="The tasks differ under this code: all of them run again.")
-    reporter = Reporter(events, request["thread_id"], driver.finished() if checkpoint_id is None else set())
+    reporter = reporting.Reporter(events, request["thread_id"], driver.finished() if checkpoint_id is None else set())
+
+    async def follow(given: Any) -> None:
+        try:
+            async for item in driver.stream(given, driver.config(checkpoint_id), **options):
+                reporter.item(item)
+        finally:
+            reporter.flush()
+
     if ask_first:
-        async for item in driver.stream(None, driver.config(checkpoint_id), **options):
-            reporter.item(item)
+        await follow(None)
         checkpoint_id = None
     given: Any = driver.value(request["input"]) if request.get("input") else None
     if resumes:
@@ -235,11 +146,21 @@ async def run(driver: Any, events: Any) -> dict[str, Any]:
             if resume is None:  # `Command(resume=None)` is refused by LangGraph, a map is not
                 resume = {ident: None for ident in open_ids if ident}
         given = Command(resume=resume)
-    async for item in driver.stream(given, driver.config(checkpoint_id), **options):
-        reporter.item(item)
-    snapshot = await driver.get_state(driver.config())
-    interrupts = described(snapshot)
-    return {"status": "paused" if interrupts or snapshot.next else "done", "interrupts": interrupts, "next": list(snapshot.next)}
+    steps = request.get("steps")
+    while True:
+        reporter.ran.clear()
+        await follow(given)
+        snapshot = await driver.get_state(driver.config())
+        interrupts = described(snapshot)
+        going = bool(snapshot.next) and not interrupts
+        at_breakpoint = going and (steps is None or reporting.is_breakpoint(driver.graph, request, reporter.ran, snapshot.next))
+        steps = None if steps is None else steps - 1
+        if not going or at_breakpoint or steps == 0:
+            break
+        given, checkpoint_id = None, None
+    reason = "question" if interrupts else "breakpoint" if at_breakpoint else "steps" if going else None
+    status = "paused" if reason else "done"
+    return {"status": status, "reason": reason, "interrupts": interrupts, "next": list(snapshot.next)}
 
 
 async def update_state(driver: Any, events: Any) -> dict[str, Any]:

@@ -144,6 +144,12 @@ class RunRequest(Struct, frozen=True):
     trust_types: bool = False
     recursion_limit: int | None = None
     config: Mapping[str, Any] = field(default_factory=dict)
+    context: Mapping[str, Any] = field(default_factory=dict)
+    """LangGraph's run-time context; fields that `config` or the checkpoint name as well are taken from here."""
+    steps: int | None = None
+    """Stop after so many supersteps."""
+    timeout: float | None = None
+    """End the run after so many seconds."""
 
 
 class TypeUse(Struct, frozen=True):
@@ -185,6 +191,10 @@ class RunPlan(Struct, frozen=True):
     """`config.configurable` values that the graph gets, as stored with the checkpoint or asked for; one line each, masked."""
     recursion_limit: int | None = None
     """LangGraph's limit of supersteps, where one was asked for."""
+    context: Mapping[str, str] = field(default_factory=dict)
+    """LangGraph's run-time context, as `config`."""
+    steps: int | None = None
+    timeout: float | None = None
 
     @property
     def one_click(self) -> bool:

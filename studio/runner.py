@@ -123,12 +123,13 @@ class Child:
         deadline = None if self._timeout is None else time.monotonic() + self._timeout
         silent = 0
         while True:
+            if deadline is not None and time.monotonic() > deadline and not self._cancelled.is_set():
+                self._see_descendants()
+                self._signal(signal.SIGKILL)
+                return _failed("timeout", f"no end after {self._timeout:g} seconds")
             try:
                 event = self._queue.get(timeout=0.1)
             except queue.Empty:
-                if deadline is not None and time.monotonic() > deadline:
-                    self._signal(signal.SIGKILL)
-                    return _failed("timeout", f"no end after {self._timeout:g} seconds")
                 silent += self._exited()
                 if silent > _SILENT_LOOKS:  # dead, but a grandchild holds the pipe open
                     return None
@@ -311,6 +312,7 @@ def failure(error: Mapping[str, Any], graph: GraphFound) -> RunError:
         or error.get("place")
         or {
             "types": "look at the plan; with --trust-types these types are imported",
+            "timeout": "give it more time; what it had finished is stored",
             "died": _last_line(error.get("traceback", "")),
         }.get(kind, "")
     )

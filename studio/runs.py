@@ -172,7 +172,7 @@ class Runs:
         run.head = start
         environment = key_environment(self._session, request.address)
         document = {**self._child_request(planned, request, start), "encrypted": bool(environment)}
-        child = Child(planned.graph, document, environment=environment)
+        child = Child(planned.graph, document, timeout=request.timeout, environment=environment)
         run._attach(child)
         with self._lock:
             self._runs.append(run)
@@ -201,9 +201,12 @@ class Runs:
             "checkpoint_id": start.checkpoint_id if way.with_id or carry else None,
             "trusted": list(planned.trusted), "configurable": dict(planned.configurable),
             "interrupt_before": list(request.before), "interrupt_after": list(request.after),
-            "recursion_limit": request.recursion_limit, "carry": carry, "ask_first": way.ask_first, "asked": list(way.asked),
+            "recursion_limit": request.recursion_limit, "steps": request.steps,
+            "carry": carry, "ask_first": way.ask_first, "asked": list(way.asked),
             "answers": {ident: encoded(answer) for ident, answer in way.answers.items()},
         }  # fmt: skip
+        if request.context:
+            document["context"] = encoded(dict(request.context))
         if request.has_input:
             document["input"] = encoded(request.input)
         elif way.has_resume:
@@ -271,7 +274,7 @@ class Runs:
             "event": "end", "status": end["status"], "run": run.id,
             "head": to_builtins(run.head) if run.head is not None else None,
             "interrupts": self._questions(run.head, end) if end["status"] == "paused" else [],
-            "next": list(end.get("next") or ()), "error": error, "stored_in": planned.way.database,
+            "next": list(end.get("next") or ()), "reason": end.get("reason"), "error": error, "stored_in": planned.way.database,
         }  # fmt: skip
 
     def _masked(self, text: str) -> str:

@@ -166,7 +166,13 @@ def _acts(parser: Any) -> None:
     parser.add_argument("--yes", action="store_true", help="do not ask")
     parser.add_argument("--trust-types", action="store_true", help="let the run import stored types outside the safe list")
     parser.add_argument("--recursion-limit", type=_count, metavar="N", help="LangGraph's limit of supersteps")
-    parser.add_argument("--config", action="append", default=[], metavar="KEY=VALUE", help="an entry of the run's `configurable`")
+    parser.add_argument(
+        "--config",
+        action="append",
+        default=[],
+        metavar="KEY=VALUE",
+        help="an entry of the run's `configurable` (configurable.KEY means the same)",
+    )
 
 
 def _open(parser: Any) -> None:
@@ -211,6 +217,16 @@ def _count(text: str) -> int:
     if not text.isascii() or not text.isdigit() or int(text[:20]) < 1:
         raise argparse.ArgumentTypeError(f"{text!r} is no whole number from 1 on")
     return int(text[:20])
+
+
+def _seconds(text: str) -> float:
+    try:
+        found = float(text)
+    except ValueError:
+        found = 0.0
+    if not 0 < found < 1e7:
+        raise argparse.ArgumentTypeError(f"{text!r} is no number of seconds above 0")
+    return found
 
 
 def _show(parser: Any) -> None:
@@ -279,6 +295,9 @@ def _run(parser: Any) -> None:
     given.add_argument("--answer", action="append", default=[], metavar="ID=JSON", help="the answer to one of several questions")
     parser.add_argument("--before", action="append", default=[], metavar="NODE", help="stop before this node")
     parser.add_argument("--after", action="append", default=[], metavar="NODE", help="stop after this node")
+    parser.add_argument("--steps", type=_count, metavar="N", help="stop after N supersteps; go on from where it stands")
+    parser.add_argument("--timeout", type=_seconds, metavar="SECONDS", help="end the run when it takes longer")
+    parser.add_argument("--context", metavar="JSON", help="the run-time context of the graph, an object")
     parser.add_argument("--dry-run", action="store_true", help="only print the plan")
     _acts(parser)
 

@@ -96,6 +96,14 @@ def json_argument(text: str, option: str) -> Any:
         raise UsageError(f"{option}: {error.message}", f"""texts need double quotes inside: {option} '"text"'""") from error
 
 
+def object_argument(text: str, option: str) -> dict[str, Any]:
+    """As `json_argument`, for a JSON object."""
+    found = json_argument(text, option)
+    if not isinstance(found, dict):
+        raise UsageError(f"{option} must be a JSON object", f"""for instance: {option} '{{"user": "mara"}}'""")
+    return found
+
+
 def pair_argument(text: str, option: str) -> tuple[str, Any]:
     """`NAME=JSON`, split at the first `=` that leaves valid JSON."""
     from studio.tagged import loads
@@ -122,6 +130,7 @@ def config_arguments(texts: list[str]) -> dict[str, Any]:
     found: dict[str, Any] = {}
     for text in texts:
         name, sign, value = text.partition("=")
+        name = name.removeprefix("configurable.")
         if not sign or not name:
             raise UsageError("--config: an argument has no value", "write --config key=value")
         try:

@@ -7,7 +7,7 @@ from argparse import Namespace
 from collections.abc import Mapping
 from typing import Any
 
-from studio.cli.common import config_arguments, confirmed, json_argument, opened, pair_argument
+from studio.cli.common import config_arguments, confirmed, json_argument, object_argument, opened, pair_argument
 from studio.cli.documents import Documents
 from studio.cli.out import Out, line_by_line
 from studio.errors import RunError, UsageError
@@ -36,6 +36,9 @@ def run(options: Namespace, out: Out) -> int:
             trust_types=options.trust_types,
             recursion_limit=options.recursion_limit,
             config=config_arguments(options.config),
+            context=object_argument(options.context, "--context") if options.context is not None else {},
+            steps=options.steps,
+            timeout=options.timeout,
         )
         plan = session.plan(request)
         if out.as_json:
@@ -156,7 +159,8 @@ def event_text(event: RunEvent, out: Out, asked: bool) -> str:
         nodes = ", ".join(line(str(one)) for one in data.get("next") or ())
         return out.paint(f"  step {step}  {line(str(data.get('checkpoint_id')))}{'  next ' + nodes if nodes else ''}", "dim")
     if event.event in ("log", "error"):
-        return out.paint(f"  │ {line_by_line(str(data.get('text', data.get('message', ''))))}", "dim")
+        said = f"{line(str(data['node']), 60)}: " if data.get("stream") == "model" and data.get("node") else ""
+        return out.paint(f"  │ {said}{line_by_line(str(data.get('text', data.get('message', ''))))}", "dim")
     if event.event == "end":
         return _end_text(data, out, asked)
     return ""
@@ -167,6 +171,8 @@ def _stopped(data: Mapping[str, Any], asked: bool) -> str:
     if data.get("interrupts"):
         return "waiting for an answer"
     nodes = ", ".join(line(str(one)) for one in data.get("next") or ())
+    if data.get("reason") == "steps":
+        return f"stopped after the supersteps that were asked for, before {nodes}"
     return f"stopped before {nodes} ({'as asked' if asked else 'a breakpoint of the graph'})"
 
 
@@ -214,7 +220,15 @@ def _plan_text(plan: RunPlan, out: Out) -> None:
     def words(parts: tuple[str, ...]) -> str:
         return ", ".join(line(part if out.show_secrets else secrets.mask_text(part), 200) for part in parts)
 
-    config = "  ".join(f"{key}={value}" for key, value in plan.config.items())
+    def settings(given: Mapping[str, str]) -> str:
+        text = "  ".join(f"{key}={value}" for key, value in given.items())
+        return text if out.show_secrets else secrets.mask_text(text)
+
+    limits = [
+        f"{plan.recursion_limit} supersteps, then it fails" if plan.recursion_limit is not None else "",
+        f"stops after {labels.plural(plan.steps, 'superstep')}" if plan.steps is not None else "",
+        f"ends after {plan.timeout:g} seconds" if plan.timeout is not None else "",
+    ]
     facts = [
         ("runs", words(plan.runs) or "nothing"),
         ("keeps", words(plan.kept)),
@@ -223,8 +237,9 @@ def _plan_text(plan: RunPlan, out: Out) -> None:
         ("graph", line(plan.graph)),
         ("code", line(plan.graph_file or "")),
         ("python", line(plan.interpreter)),
-        ("config", config if out.show_secrets else secrets.mask_text(config)),
-        ("limit", f"{plan.recursion_limit} supersteps" if plan.recursion_limit is not None else ""),
+        ("config", settings(plan.config)),
+        ("context", settings(plan.context)),
+        ("limit", ", ".join(filter(None, limits))),
         ("imports", _types(plan)),
         ("stored in", line(plan.stored_in) + (" (a copy of this checkpoint first)" if plan.makes_copy else "")),
     ]

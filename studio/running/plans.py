@@ -99,11 +99,19 @@ def make_plan(session: Session, inspector: Inspector, request: RunRequest) -> Pl
         stored_in=way.database,
         warnings=(*way.warnings, *_warnings(session, request, state, known), *_renamed(uses)),
         makes_copy=way.copy_of is not None,
-        config={line(key, 40): summary(given, 80, key=key) for key, given in configurable.items()},
+        config=_shown(configurable),
         recursion_limit=request.recursion_limit,
+        context=_shown(request.context),
+        steps=request.steps,
+        timeout=request.timeout,
     )
     trusted = tuple(use.name for use in uses if use.name not in SAFE) if request.trust_types else ()
     return Planned(plan, way, graph, configurable, trusted, unsafe)
+
+
+def _shown(given: Mapping[str, Any]) -> dict[str, str]:
+    """Settings of a run in one line each, masked."""
+    return {line(key, 40): summary(value, 80, key=key) for key, value in given.items()}
 
 
 def _check_nodes(request: RunRequest, known: Mapping[str, Any]) -> None:
