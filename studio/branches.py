@@ -136,19 +136,16 @@ def _aligned(left: Sequence[Hashable], right: Sequence[Hashable]) -> Iterator[tu
             yield from zip(range(start, stop), range(other_start, other_stop), strict=True)
             continue
         ones, others = list(range(start, stop)), list(range(other_start, other_stop))
-        while ones and others and ("" in (left[ones[0]], right[others[0]]) or ("",) in (left[ones[0]], right[others[0]])):
+        while ones and others and ("",) in (left[ones[0]], right[others[0]]):
             yield ones.pop(0), others.pop(0)
         yield from ((one, None) for one in ones)
         yield from ((None, other) for other in others)
 
 
 def _messages(state: State) -> list[Value]:
-    """The conversation of a state: the channel `messages`, else the first list of messages."""
-    for channel in sorted(state.values, key=lambda name: name != "messages"):
-        items = state.values[channel]
-        if isinstance(items, list) and items and all(preview.role_of(item) is not None for item in items[:3]):
-            return items
-    return []
+    """The conversation of a state."""
+    channels = preview.message_channels(state.values)
+    return state.values[channels[0]] if channels else []
 
 
 def _paired_messages(left: Sequence[Value], right: Sequence[Value]) -> Iterator[MessagePair]:

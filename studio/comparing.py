@@ -87,9 +87,10 @@ def pairs_whole(changes: Sequence[Change], before: Mapping[str, Value], after: M
     """Changes inside a pair whose one member names a secret, as a change of the pair: alone, the other member would not show
     that it is one."""
     done: dict[str, Change] = {}
+    states = dict(before), dict(after)
     for change in changes:
-        old: Value | Missing = dict(before)
-        new: Value | Missing = dict(after)
+        old: Value | Missing = states[0]
+        new: Value | Missing = states[1]
         kept, steps = change, split_path(change.path)
         for depth, step in enumerate(steps):
             if depth > 1 and any(not isinstance(one, Missing) and announced(one) for one in (old, new)):

@@ -9,7 +9,6 @@ from typing import Any
 from studio.cli.common import confirmed, opened
 from studio.cli.documents import Documents
 from studio.cli.out import Out
-from studio.model import Address
 from studio.render import labels
 from studio.render.gate import line
 from studio.render.promotions import head_words, place_words
@@ -73,10 +72,6 @@ def _document(found: Promotion, out: Out, *, added: bool, notices: Sequence[str]
 def _text(session: Session, found: Promotion, out: Out) -> None:
     tree = session.tree(found.address.thread_id)
 
-    def number(identity: str) -> str:
-        at = Address(found.address.thread_id, "", identity)
-        return f"#{tree.number(at)}" if at in tree else ""
-
     out.say(f"{out.paint('to add', 'bold')} to thread {line(found.address.thread_id)} of {line(found.location)}")
     out.table(
         [
@@ -96,6 +91,6 @@ def _text(session: Session, found: Promotion, out: Out) -> None:
         f"  {labels.plural(len(found.rows), 'checkpoint')} ({labels.size(found.size_bytes)}),"
         f" {labels.plural(found.writes, 'write')}"
     )
-    out.table([["  place", place_words(found, number)], ["  head", head_words(found, number)]], [("dim",), ()])
+    out.table([["  place", place_words(found, tree)], ["  head", head_words(found, tree)]], [("dim",), ()])
     for warning in found.warnings:
         out.say(out.paint(f"! {line(warning, 400)}", "yellow"))

@@ -80,13 +80,12 @@ class Explainer:
 
     # -- one checkpoint -------------------------------------------------------------------------------------------------
 
-    def state(self, address: Address, *, causes: bool = True) -> State:
-        """All about one checkpoint; without `causes` nobody is named as the writer of what triggers its tasks, and the rows under
-        its parent are not read. `RefError` when it is not there."""
+    def state(self, address: Address) -> State:
+        """All about one checkpoint. `RefError` when it is not there."""
         blob = self.reader.blob(address)
         if blob is None:
             raise RefError(f"there is no checkpoint {address.checkpoint_id} in thread {address.thread_id}")
-        return self._explain(blob, causes)
+        return self._explain(blob)
 
     def glances(self, addresses: Sequence[Address]) -> dict[Address, Glance]:
         """What a list shows of some heads, those of no checkpoint left out. Cheaper than `state`, and the same."""
@@ -103,9 +102,9 @@ class Explainer:
             found[address] = glance
         return found
 
-    def prefetch(self, addresses: Sequence[Address], *, causes: bool = True) -> None:
+    def prefetch(self, addresses: Sequence[Address]) -> None:
         """Make `state` cheap for a few dozen checkpoints that will be asked for next."""
-        self.reader.prefetch(addresses, causes=causes)
+        self.reader.prefetch(addresses)
 
     def states(self, raws: Iterable[RawCheckpoint]) -> Iterator[State]:
         """States of many checkpoints in the order given; parents before children is fastest. Bounded memory."""
@@ -126,6 +125,7 @@ class Explainer:
                 yield self._explain(blob)
 
     def _explain(self, blob: Blob, causes: bool = True) -> State:
+        """Without `causes` nobody is named as the writer of what triggers its tasks, and the rows above it are not read."""
         address, parent = blob.address, blob.parent if causes else None
         rows = self.reader.rows([address] if parent is None else [address, parent])
         mine = group(rows[address])

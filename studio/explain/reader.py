@@ -65,12 +65,12 @@ class Reader:
     def rows_at(self, address: Address | None) -> tuple[WriteRow, ...]:
         return self.rows([address])[address] if address is not None else ()
 
-    def prefetch(self, addresses: Sequence[Address], *, causes: bool = True) -> None:
-        """Read some checkpoints in few looks at the store, with their rows, and with `causes` those of their parents."""
+    def prefetch(self, addresses: Sequence[Address]) -> None:
+        """Read some checkpoints in few looks at the store, with their rows and those of their parents."""
         with self._lock:
             missing = [address for address in addresses if self._blobs.get(address) is None]
         blobs = [self.take(raw) for raw in self.store.raw(missing).values()] if missing else []
-        above = [blob.parent for blob in blobs if blob.parent is not None] if causes else []
+        above = [blob.parent for blob in blobs if blob.parent is not None]
         self.rows([*(blob.address for blob in blobs), *above])
 
 

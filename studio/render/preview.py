@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from itertools import islice
 from typing import Any
 
@@ -66,6 +67,12 @@ def message(value: Value) -> MessageView | None:
         name=_text(fields.get("name")),
         status=_text(fields.get("status")) if fields.get("status") == "error" else None,
     )
+
+
+def message_channels(values: Mapping[str, Value]) -> list[str]:
+    """Channels that hold chat messages, `messages` first."""
+    found = [name for name, value in values.items() if isinstance(value, list) and any(message(item) for item in value[:3])]
+    return sorted(found, key=lambda name: (name != "messages", name))
 
 
 def role_of(value: Value) -> tuple[str, dict[str, Any]] | None:

@@ -48,6 +48,14 @@ graph = chain("outer", outer=chain("middle", middle=inner).compile())
 
 
 @pytest.fixture
+def deep(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> tuple[Path, str]:
+    """A file with a graph in a graph in a graph, and what `--graph` calls it."""
+    monkeypatch.setenv("PYTHONPATH", str(Path(__file__).resolve().parents[2]))
+    (tmp_path / "deep.py").write_text(DEEP)
+    return nested.make_deep(tmp_path / "deep.sqlite"), f"{tmp_path / 'deep.py'}:graph"
+
+
+@pytest.fixture
 def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A folder with `langgraph.json`, which is the working folder; its graph is the one that made the shop file."""
     folder = tmp_path / "project"
@@ -391,19 +399,15 @@ def test_a_thread_whose_id_is_not_utf_8_is_read_and_neither_forked_nor_run(
     assert "no valid text" in studio("tree", odd_ids, "--thread", '"\\ud800"').err
 
 
-def test_a_fork_inside_a_subgraph_names_the_root_that_runs_it_and_the_command(
-    studio: Studio, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("PYTHONPATH", str(Path(__file__).resolve().parents[2]))
-    path = nested.make_deep(tmp_path / "deep.sqlite")
-    (tmp_path / "deep.py").write_text(DEEP)
+def test_a_fork_inside_a_subgraph_names_the_root_that_runs_it_and_the_command(studio: Studio, deep: tuple[Path, str]) -> None:
+    path, graph = deep
     facts = {row[:12].strip(): row[12:].strip() for row in studio("fork", path, "1.2.2").out.splitlines()[1:]}
     rows = studio("tree", path, "--all-ns", "--json").doc["rows"]
     root = next(row for row in rows if row["number"] == "s1")
     assert facts["runs from"].startswith(f"#s1 {root['checkpoint_id']}, ")
     command = shlex.split(facts["run it"])
     assert command == ["studio", "run", str(path), "--thread", "t", "s1.1.1"]
-    ran = studio(*command[1:], "--graph", f"{tmp_path / 'deep.py'}:graph", "--json").lines
+    ran = studio(*command[1:], "--graph", graph, "--json").lines
     assert ran[-1]["status"] == "done"
     after = studio("tree", path, "--json").doc["rows"]
     assert [row["number"] for row in after if row["origin_checkpoint_id"]] == ["s1"]  # no second copy
@@ -411,14 +415,12 @@ def test_a_fork_inside_a_subgraph_names_the_root_that_runs_it_and_the_command(
 
 
 def test_the_root_of_an_older_fork_inside_a_subgraph_runs_with_what_was_set_inside(
-    studio: Studio, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    studio: Studio, deep: tuple[Path, str]
 ) -> None:
-    monkeypatch.setenv("PYTHONPATH", str(Path(__file__).resolve().parents[2]))
-    path = nested.make_deep(tmp_path / "deep.sqlite")
-    (tmp_path / "deep.py").write_text(DEEP)
+    path, graph = deep
     studio("fork", path, "1.2.2", "--set", '/topic="set inside"')
     studio("fork", path, "1.2")  # LangGraph runs the newest: the older one must be copied, and all of it
-    end = studio("run", path, "s1", "--graph", f"{tmp_path / 'deep.py'}:graph", "--json").lines[-1]
+    end = studio("run", path, "s1", "--graph", graph, "--json").lines[-1]
     assert end["status"] == "done"
     rows = studio("tree", path, "--all-ns", "--json").doc["rows"]
     (inner,) = [

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import operator
+import time
 from pathlib import Path
 from typing import Annotated, Any, TypedDict
 
@@ -23,6 +24,9 @@ def make_spoiled(path: Path) -> Path:
     """Thread `t`: #2 `spoil` writes `log`, and puts a free gift into `cart` without writing it."""
 
     def spoil(state: Basket) -> dict[str, Any]:
+        # LangGraph stores writes in the background: the input's must be in the file before its object is changed.
+        while len(list(saver.list(config("t"), limit=2))[-1].pending_writes or ()) < 2:
+            time.sleep(0.001)
         state["cart"]["free gift"] = 1
         return {"log": ["spoiled"]}
 

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import signal
 import sqlite3
+import subprocess
+import sys
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
@@ -70,3 +73,25 @@ def change(path: str | Path, statement: str, *values: Any) -> None:
     """Do to a test's own file what no studio does."""
     with closing(sqlite3.connect(path)) as connection, connection:
         connection.execute(statement, values)
+
+
+DIES = """
+import os, signal, sys
+from studio.forks import rows
+real, calls = rows._insert, []
+
+def dies(*arguments):
+    real(*arguments)
+    calls.append(1)
+    if len(calls) == int(sys.argv[2]):
+        os.kill(os.getpid(), signal.SIGKILL)
+
+rows._insert = dies
+"""
+
+
+def killed(act: str, path: Path, after: int, *more: str) -> None:
+    """Run `act` in a process of its own that is killed after so many rows. `sys.argv` has the path, the number and `more`."""
+    command = [sys.executable, "-c", DIES + act, str(path), str(after), *more]
+    done = subprocess.run(command, cwd=Path(__file__).parents[2], timeout=60, check=False)
+    assert done.returncode == -signal.SIGKILL

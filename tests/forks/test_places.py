@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import os
-import signal
 import sqlite3
 import stat
 import subprocess
@@ -27,7 +26,7 @@ from studio.notes import Notes
 from studio.requests import ForkRequest
 from tests.factories import config, folder_snapshot, saver_at
 from tests.forks import graphs
-from tests.forks.helpers import change, rows, studio_on
+from tests.forks.helpers import change, killed, rows, studio_on
 from tests.stores.writers import writer
 
 ROOT = Path(__file__).parents[2]
@@ -471,19 +470,8 @@ def test_two_forkers_at_once_lose_and_double_nothing(order: Path, place: str) ->
         assert set(studio.scratch.origins()) == set(made)
 
 
-KILLED = """
-import os, signal, sys
-from studio.forks import rows
+FORKING = """
 from tests.forks.helpers import studio_on
-real, calls = rows._insert, []
-
-def dies(*arguments):
-    real(*arguments)
-    calls.append(1)
-    if len(calls) == int(sys.argv[2]):
-        os.kill(os.getpid(), signal.SIGKILL)
-
-rows._insert = dies
 with studio_on(sys.argv[1]) as studio:
     studio.fork(studio.before("in2", ns=studio.namespaces()[1]), {"/note": "EDIT"}, in_place=sys.argv[3] == "in place")
 """
@@ -495,8 +483,7 @@ def test_a_forker_that_is_killed_leaves_all_or_nothing(tmp_path: Path, place: st
     path = graphs.make(tmp_path / "nested.sqlite", graphs.nested_graph, {"item": "x", "log": []})
     with studio_on(path) as studio:
         before = studio.points() + studio.points(ns=studio.namespaces()[1])
-    done = subprocess.run([sys.executable, "-c", KILLED, str(path), str(after), place], cwd=ROOT, timeout=60, check=False)
-    assert done.returncode == -signal.SIGKILL
+    killed(FORKING, path, after, place)
     with studio_on(path) as studio:
         assert studio.points() + studio.points(ns=studio.namespaces()[1]) == before
         assert studio.fork(studio.before("in2", ns=studio.namespaces()[1]), {"/note": "EDIT"}).verified

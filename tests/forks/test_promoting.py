@@ -3,10 +3,7 @@
 from __future__ import annotations
 
 import os
-import signal
 import sqlite3
-import subprocess
-import sys
 from collections.abc import Callable
 from contextlib import closing
 from pathlib import Path
@@ -23,11 +20,10 @@ from studio.requests import ForkRequest, Patch, Promotion
 from studio.session import Session
 from tests.factories import config, saver_at
 from tests.forks import graphs
-from tests.forks.helpers import change, rows
+from tests.forks.helpers import change, killed, rows
 from tests.forks.test_places import OLD
 from tests.stores.writers import writer
 
-ROOT = Path(__file__).resolve().parents[2]
 CHECKPOINTS = "SELECT * FROM checkpoints ORDER BY rowid"
 WRITES = "SELECT * FROM writes ORDER BY rowid"
 
@@ -421,20 +417,9 @@ def test_a_living_writer_keeps_its_side_files(order: Path) -> None:
     assert shown.head_after in {row[2] for row in rows(order, CHECKPOINTS)}
 
 
-KILLED = """
-import os, signal, sys
+PROMOTING = """
 from contextlib import closing
-from studio.forks import rows
 from studio.session import Session
-real, calls = rows._insert, []
-
-def dies(*arguments):
-    real(*arguments)
-    calls.append(1)
-    if len(calls) == int(sys.argv[2]):
-        os.kill(os.getpid(), signal.SIGKILL)
-
-rows._insert = dies
 with closing(Session.open(sys.argv[1])) as session:
     session.promote(session.promotion(session.resolve("s3", "t")))
 """
@@ -445,8 +430,7 @@ def test_a_process_that_is_killed_in_the_middle_leaves_all_or_nothing(order: Pat
     with closing(Session.open(str(order))) as session:
         ran(session, graphs.order_graph, fork(session, before(session, "b"), {"/count": 9}))
     old, old_writes = rows(order, CHECKPOINTS), rows(order, WRITES)
-    done = subprocess.run([sys.executable, "-c", KILLED, str(order), str(after)], cwd=ROOT, timeout=60, check=False)
-    assert done.returncode == -signal.SIGKILL
+    killed(PROMOTING, order, after)
     assert (rows(order, CHECKPOINTS), rows(order, WRITES)) == (old, old_writes)
     shown = promote(order, lambda s: s.resolve("s3", "t"))
     assert len(shown.rows) == 3

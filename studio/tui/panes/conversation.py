@@ -29,7 +29,7 @@ _STYLES = {"user": "$lane-fork", "assistant": "$primary", "tool": "$lane-sub", "
 
 def build(point: Point, tree: CheckpointTree, session: Session) -> tuple[Line, ...]:
     """The lines of the pane."""
-    found = message_channels(point.state.values)
+    found = preview.message_channels(point.state.values)
     if not found:
         return (
             Line(draw.own("No conversation here.", "bold"), 1),
@@ -53,14 +53,6 @@ def build(point: Point, tree: CheckpointTree, session: Session) -> tuple[Line, .
         for index, item in enumerate(late, len(early)):
             lines.extend(_message(channel, index, item, came_from, tree, point.show_secrets, unanswered))
     return tuple(lines)
-
-
-def message_channels(values: Mapping[str, Value]) -> list[str]:
-    """Channels that hold chat messages, `messages` first."""
-    found = [
-        name for name, value in values.items() if isinstance(value, list) and any(preview.message(item) for item in value[:3])
-    ]
-    return sorted(found, key=lambda name: (name != "messages", name))
 
 
 def _key(channel: str, index: int, item: Value) -> tuple[str, str]:

@@ -141,10 +141,6 @@ class PromoteScreen(ModalScreen[Added | None]):
 
 
 def _lines(found: Promotion, tree: CheckpointTree) -> list[Line]:
-    def number(identity: str) -> str:
-        at = Address(found.address.thread_id, "", identity)
-        return f"#{tree.number(at)}" if at in tree else ""
-
     count = labels.plural(len(found.rows), "checkpoint")
     writes = labels.plural(found.writes, "write")
     lines = [
@@ -153,15 +149,15 @@ def _lines(found: Promotion, tree: CheckpointTree) -> list[Line]:
         BLANK,
     ]
     for row in found.rows:
-        named = f"#{tree.number(row.address)}" if row.address in tree else ""
+        named = promotions.numbered(tree, row.address)
         facts = f"{gate.line(row.kind, 20)}   {labels.size(row.size_bytes)}   {labels.plural(row.writes, 'write')}"
         lines.append(Line(draw.own(f"{named:<7}", "bold $accent") + draw.text(row.address.checkpoint_id, width=ID_WIDTH), 1))
         inside = f"   in {gate.line(row.address.checkpoint_ns, 200)}" if row.address.checkpoint_ns else ""
         lines.append(Line(draw.own(facts + inside, "$quiet"), 8))
     lines += [
         BLANK,
-        Line(draw.own("Place  ", "$faint") + draw.own(promotions.place_words(found, number)), 1, hanging=7),
-        Line(draw.own("Head   ", "$faint") + draw.own(promotions.head_words(found, number)), 1, hanging=7),
+        Line(draw.own("Place  ", "$faint") + draw.own(promotions.place_words(found, tree)), 1, hanging=7),
+        Line(draw.own("Head   ", "$faint") + draw.own(promotions.head_words(found, tree)), 1, hanging=7),
     ]
     lines += [Line(draw.text(f"! {warning}", "$warning", 400), 1, hanging=2) for warning in found.warnings]
     return [*lines, BLANK, Line(draw.own(promotions.ASSURANCE, "$quiet"), 1)]

@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from studio.errors import StudioError
-from studio.model import Address
 from studio.render import gate, labels, promotions
 from studio.requests import Promotion
 from studio.session import Session
@@ -49,10 +48,6 @@ class Page:
 def page(session: Session, tree: CheckpointTree, place: Place, found: Promotion | None, error: StudioError | None) -> Page:
     """`found` None: nothing can be added, and `error` says why."""
 
-    def number(identity: str) -> str:
-        at = Address(place.address.thread_id, "", identity)
-        return f"#{tree.number(at)}" if at in tree else ""
-
     rows = found.rows if found is not None else ()
     count = labels.plural(len(rows), "checkpoint")
     writes = labels.plural(found.writes, "write") if found is not None else ""
@@ -67,7 +62,7 @@ def page(session: Session, tree: CheckpointTree, place: Place, found: Promotion 
         assurance=promotions.ASSURANCE,
         rows=tuple(
             AddedRow(
-                f"#{tree.number(row.address)}" if row.address in tree else "",
+                promotions.numbered(tree, row.address),
                 gate.line(row.address.checkpoint_id),
                 gate.line(row.kind, 20),
                 labels.size(row.size_bytes),
@@ -77,8 +72,8 @@ def page(session: Session, tree: CheckpointTree, place: Place, found: Promotion 
             for row in rows
         ),
         summary=f"{count} and {writes}" if found is not None else "",
-        place=promotions.place_words(found, number) if found is not None else "",
-        head=promotions.head_words(found, number) if found is not None else "",
+        place=promotions.place_words(found, tree) if found is not None else "",
+        head=promotions.head_words(found, tree) if found is not None else "",
         warnings=tuple(gate.line(one, 400) for one in found.warnings) if found is not None else (),
         action=place.url("promote"),
         seal=found.seal if found is not None else "",
