@@ -171,11 +171,14 @@ class Acting(ABC):
 
         return graph_names(self.graph.cwd, self._whole().location)
 
-    def plan(self, request: RunRequest) -> RunPlan:
-        """What a run would do. Raises RunError or UsageError: no graph, several graphs, a graph that cannot be loaded."""
+    def plan(self, request: RunRequest, *, look: bool = False) -> RunPlan:
+        """What a run would do; with `look`, compared with the graph's own code, which is loaded for that.
+
+        Raises RunError or UsageError: no graph, several graphs, a graph that cannot be loaded.
+        """
         if refused := self._refusal(request):
             raise refused
-        return self.run_room.plan(self._with_graph(request))
+        return self.run_room.plan(self._with_graph(request), look=look)
 
     def run(self, request: RunRequest, on_event: Callable[[RunEvent], None] | None = None) -> Run:
         """Start a run in the user's interpreter and return at once."""

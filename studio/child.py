@@ -53,6 +53,7 @@ loading = _sibling("child_graph")
 types = _sibling("child_types")
 driving = _sibling("child_driver")
 reporting = _sibling("child_report")
+schema = _sibling("child_schema")
 running = _sibling("child_run")
 
 
@@ -154,13 +155,15 @@ class Operation:
             return await self._with_graph(await loading.abuild(found, config, stack), True)
 
     async def _with_graph(self, graph: Any, is_async: bool) -> dict[str, Any]:
-        schema = types.schema_names(graph)
-        schema |= types.lend_to_main(schema, self.module)
-        self.gate.allow(schema)
+        names = types.schema_names(graph)
+        names |= types.lend_to_main(names, self.module)
+        self.gate.allow(names)
         known = driving.versions()
         self.events.send("ready", **known, **{"async": is_async})
         if self.request["op"] == "inspect":
-            described = running.inspect(graph, self.request, schema, self.gate.allowed, is_async)
+            described = running.inspect(graph, self.request, names, self.gate.allowed, is_async)
+            described["channel_types"] = schema.channel_types(graph)
+            described["schema_version"] = schema.schema_version(graph, self.module)
             return {"status": "done", "result": {**known, **described, "module": self.module}}
         operation = {"run": running.run, "update_state": running.update_state}[self.request["op"]]
         encrypted = bool(self.request.get("encrypted"))

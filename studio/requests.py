@@ -164,6 +164,57 @@ class TypeUse(Struct, frozen=True):
     """Under which name the run stores it: what a script stored as `__main__.Order` is `shop.Order` where `shop.py` is loaded."""
 
 
+class PastCall(Struct, frozen=True):
+    """A tool call that the branch made after the point of a run: it may happen a second time."""
+
+    tool: str
+    call_id: str
+    arguments: str
+    """What it was called with, in one line, masked; "" where that is not stored."""
+    outcome: str
+    """`answered`, `failed`, or `unknown`: no result is stored, and it may have happened."""
+
+
+class PastNode(Struct, frozen=True):
+    """A node that the branch ran after the point of a run, and how often."""
+
+    name: str
+    runs: int
+
+
+class SubgraphStart(Struct, frozen=True):
+    """What becomes of the subgraph of a task that runs."""
+
+    node: str
+    how: str
+    """`continues` where it stopped, `chosen` (from the chosen checkpoint in it), `remembers` (its own thread of checkpoints),
+    `restarts` at its first node."""
+
+
+class TypeChange(Struct, frozen=True):
+    """A channel whose stored value is not of the type that the graph declares."""
+
+    channel: str
+    stored: str
+    declared: str
+
+
+class Drift(Struct, frozen=True):
+    """What the graph and the stored checkpoint do not have in common."""
+
+    channels_gone: tuple[str, ...] = ()
+    """Stored, and not in the graph."""
+    channels_new: tuple[str, ...] = ()
+    """In the graph, and not stored: new, or never written."""
+    types: tuple[TypeChange, ...] = ()
+    nodes_gone: tuple[str, ...] = ()
+    """Ran in this thread, and not in the graph."""
+    nodes_new: tuple[str, ...] = ()
+    """In the graph, and never seen here: new, or never reached."""
+    schema_version: tuple[str, str] | None = None
+    """(stored, the graph's) where the two differ."""
+
+
 class RunPlan(Struct, frozen=True):
     """What a run will do, on the screen before it starts (design rule 4)."""
 
@@ -195,6 +246,17 @@ class RunPlan(Struct, frozen=True):
     """LangGraph's run-time context, as `config`."""
     steps: int | None = None
     timeout: float | None = None
+    past_calls: tuple[PastCall, ...] = ()
+    """The tool calls of `side_effects`, field by field, as far as there are at most 1,000."""
+    past_nodes: tuple[PastNode, ...] = ()
+    """Nodes that ran after this point: what they do outside may happen again when the run comes by."""
+    open_calls: tuple[str, ...] = ()
+    """Tool calls in the state that have no result and will get none, in words."""
+    reused: tuple[str, ...] = ()
+    """Answers that were given before and count again, in words."""
+    subgraphs: tuple[SubgraphStart, ...] = ()
+    drift: Drift | None = None
+    """None where the graph was not looked at, since that loads its code."""
 
     @property
     def one_click(self) -> bool:

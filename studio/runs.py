@@ -138,9 +138,12 @@ class Runs:
         """What the graph is: nodes, edges, channels, versions. Loads the user's code. Raises UsageError or RunError."""
         return self._inspector.inspect(find_graph(request.graph, self._session.location))
 
-    def plan(self, request: RunRequest) -> RunPlan:
-        """What a run would do. Raises UsageError (graph or answer to choose), RunError (cannot be loaded), RefError."""
-        return make_plan(self._session, self._inspector, request).plan
+    def plan(self, request: RunRequest, *, look: bool = False) -> RunPlan:
+        """What a run would do. Raises UsageError (graph or answer to choose), RunError (cannot be loaded), RefError.
+
+        With `look` the graph is compared with what is stored, which loads the user's code.
+        """
+        return make_plan(self._session, self._inspector, request, look=look).plan
 
     def preview_update(self, request: ForkRequest) -> ForkPreview:
         return updates.preview(self._session, self._inspector, request)
@@ -153,7 +156,7 @@ class Runs:
 
         Raises RunError when types need trust or the graph cannot be loaded, UsageError when nothing is left to run.
         """
-        planned = make_plan(self._session, self._inspector, request)
+        planned = make_plan(self._session, self._inspector, request, look=True)
         check_trust(tuple(use.name for use in planned.plan.types if not use.safe), request.trust_types)
         if not planned.plan.runs:
             hint = "--input JSON starts it anew, `fork --goto NODE` chooses a node"

@@ -32,7 +32,7 @@ from studio.value import decode, decode_metadata
 
 if TYPE_CHECKING:
     from studio.neighbours import Item
-    from studio.requests import ForkResult, RunPlan
+    from studio.requests import Drift, ForkResult, RunPlan
     from studio.session import Session
     from studio.stores.neighbours import Neighbour
     from studio.stores.table_sets import CountedSet
@@ -313,11 +313,30 @@ class Documents:
             "config": {key: self.text(given) for key, given in plan.config.items()},
             "context": {key: self.text(given) for key, given in plan.context.items()},
             "recursion_limit": plan.recursion_limit,
+            "past_calls": [
+                {"tool": one.tool, "call_id": one.call_id, "arguments": self.text(one.arguments), "outcome": one.outcome}
+                for one in plan.past_calls
+            ],
+            "past_nodes": [{"name": one.name, "runs": one.runs} for one in plan.past_nodes],
+            "open_calls": [self.text(one) for one in plan.open_calls],
+            "reused": [self.text(one) for one in plan.reused],
+            "subgraphs": [{"node": one.node, "how": one.how} for one in plan.subgraphs],
+            "drift": None if plan.drift is None else self.drift(plan.drift),
             "steps": plan.steps,
             "timeout": plan.timeout,
             "stored_in": plan.stored_in,
             "makes_copy": plan.makes_copy,
             "warnings": [self.text(one) for one in plan.warnings],
+        }
+
+    def drift(self, drift: Drift) -> Doc:
+        return {
+            "channels_gone": list(drift.channels_gone),
+            "channels_new": list(drift.channels_new),
+            "types": [{"channel": one.channel, "stored": one.stored, "declared": one.declared} for one in drift.types],
+            "nodes_gone": list(drift.nodes_gone),
+            "nodes_new": list(drift.nodes_new),
+            "schema_version": list(drift.schema_version) if drift.schema_version is not None else None,
         }
 
 

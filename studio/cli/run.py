@@ -11,7 +11,7 @@ from studio.cli.common import config_arguments, confirmed, json_argument, object
 from studio.cli.documents import Documents
 from studio.cli.out import Out, line_by_line
 from studio.errors import RunError, UsageError
-from studio.render import labels, questions, secrets
+from studio.render import labels, questions, runwords, secrets
 from studio.render.gate import line
 from studio.render.masking import MASKED
 from studio.requests import RunEvent, RunPlan, RunRequest
@@ -40,7 +40,7 @@ def run(options: Namespace, out: Out) -> int:
             steps=options.steps,
             timeout=options.timeout,
         )
-        plan = session.plan(request)
+        plan = session.plan(request, look=True)
         if out.as_json:
             out.document({"event": "plan", **Documents(out.show_secrets).plan(plan)})
         else:
@@ -220,6 +220,9 @@ def _plan_text(plan: RunPlan, out: Out) -> None:
     def words(parts: tuple[str, ...]) -> str:
         return ", ".join(line(part if out.show_secrets else secrets.mask_text(part), 200) for part in parts)
 
+    def each(parts: tuple[str, ...]) -> list[str]:
+        return [words((part,)) for part in parts]
+
     def settings(given: Mapping[str, str]) -> str:
         text = "  ".join(f"{key}={value}" for key, value in given.items())
         return text if out.show_secrets else secrets.mask_text(text)
@@ -233,7 +236,12 @@ def _plan_text(plan: RunPlan, out: Out) -> None:
         ("runs", words(plan.runs) or "nothing"),
         ("keeps", words(plan.kept)),
         ("asks again", words(plan.asks)),
-        (labels.MAY_HAPPEN_AGAIN.lower(), words(plan.side_effects)),
+        ("answered", words(plan.reused) + (": the answer counts again" if plan.reused else "")),
+        *[("subgraph", text) for text in runwords.subgraphs(plan)],
+        *[(labels.MAY_HAPPEN_AGAIN.lower(), text) for text in each(plan.side_effects)],
+        ("ran after this", runwords.past_nodes(plan)),
+        *[("no result", text) for text in each(plan.open_calls)],
+        ("not in the file", runwords.unseen(plan)),
         ("graph", line(plan.graph)),
         ("code", line(plan.graph_file or "")),
         ("python", line(plan.interpreter)),

@@ -136,6 +136,11 @@ def recorded_call(call: ToolCall, width: int = 160) -> str:
     return line(f"{line(call.name)}, recorded with {inner or 'no arguments'}", width)
 
 
+def arguments_text(call: ToolCall, width: int = 160) -> str:
+    """`order="4711", amount=499.0`, gated and masked."""
+    return line(_arguments(call, 0, False), width)
+
+
 def _call_text(call: ToolCall, width: int, depth: int, show_secrets: bool) -> str:
     return line(f"{line(call.name)}({_arguments(call, depth, show_secrets)})", width)
 

@@ -1,12 +1,15 @@
-"""What already happened after a checkpoint and may happen a second time when a run starts there: executed tool calls.
+"""What already happened after a checkpoint and may happen a second time when a run starts there: tool calls, and nodes that ran.
 
 Read from the writes of the tasks that ran from the checkpoint and from all that followed it, subgraphs and earlier re-runs
-included. A file without writes is read by the messages of its newest states.
+included. A file without writes is read by the messages of its newest states. A call without a result may have happened as well,
+where a task that makes such calls began and did not finish.
 """
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from itertools import islice
 from typing import TYPE_CHECKING
 
@@ -15,9 +18,10 @@ from studio.codec.inert import MapValue
 from studio.codec.objects import Tagged
 from studio.errors import RefError
 from studio.history.walk import upward
-from studio.model import Address, Task, Value
+from studio.model import START, Address, State, Task, Value
 from studio.render import preview
 from studio.render.gate import line
+from studio.requests import PastCall, PastNode
 
 if TYPE_CHECKING:
     from studio.session import Session
@@ -29,6 +33,25 @@ _FORKS = 32
 _LEAVES = 4
 _DEPTH = 4
 _SHOWN = 20
+_CALLS = 1_000
+_ROWS = 500
+"""Checkpoints whose nodes are counted."""
+_ENDED = ("done", "paused")
+"""How a run of the studio ends when every task in it has ended as the file says."""
+
+
+@dataclass(frozen=True, slots=True)
+class Past:
+    """What the branch did after a checkpoint."""
+
+    calls: tuple[PastCall, ...]
+    nodes: tuple[PastNode, ...]
+
+    @property
+    def words(self) -> tuple[str, ...]:
+        """The calls, a line each."""
+        told = [_in_words(call) for call in self.calls]
+        return (*told[:_SHOWN], f"and {len(told) - _SHOWN} more tool calls") if len(told) > _SHOWN else tuple(told)
 
 
 class _Seen:
@@ -38,6 +61,7 @@ class _Seen:
         self.calls: dict[str, preview.ToolCall] = {}
         self.results: dict[str, str | None] = {}
         """call id -> name of the tool, of results."""
+        self.failed: set[str] = set()
 
     def look(self, stored: Value) -> None:
         for part in _parts(stored):
@@ -49,13 +73,12 @@ class _Seen:
             self.calls.update({call.id: call for call in message.tool_calls if call.id})
             if message.role == "tool" and message.tool_call_id:
                 self.results.setdefault(message.tool_call_id, message.name)
+                if message.status == "error":
+                    self.failed.add(message.tool_call_id)
 
 
-def past_tool_calls(session: Session, address: Address, kept: Sequence[Task] = ()) -> tuple[str, ...]:
-    """Tool calls that were executed after this checkpoint (on a fork: after its origin too), in words.
-
-    Not those of `kept` tasks, which do not run again.
-    """
+def past(session: Session, address: Address, kept: Sequence[Task] = ()) -> Past:
+    """What was done after this checkpoint (on a fork: after its origin too), but for `kept` tasks, which do not run again."""
     tree = session.tree(address.thread_id)
     before, after = _Seen(), _Seen()
     for stored in session.state(address).values.values():
@@ -74,8 +97,71 @@ def past_tool_calls(session: Session, address: Address, kept: Sequence[Task] = (
         _look_at_leaves(session, tree, followers, after)
     calls = {**before.calls, **after.calls}
     executed = [(ident, name) for ident, name in after.results.items() if ident not in before.results]
-    words = [_in_words(ident, name, calls.get(ident)) for ident, name in executed]
-    return (*words[:_SHOWN], f"and {len(words) - _SHOWN} more tool calls") if len(words) > _SHOWN else tuple(words)
+    found = [_call(ident, name, calls.get(ident), "failed" if ident in after.failed else "answered") for ident, name in executed]
+    done = {*before.results, *after.results}
+    for call in _unanswered(session, tree, followers, kept_ids):
+        if call.id is not None and call.id not in done:
+            done.add(call.id)
+            found.append(_call(call.id, None, call, "unknown"))
+    return Past(tuple(found[:_CALLS]), _nodes(tree, starts, followers))
+
+
+def _unanswered(
+    session: Session, tree: CheckpointTree, followers: Sequence[Address], kept: set[str | None]
+) -> list[preview.ToolCall]:
+    """The last calls of the newest states where a task that may make them began, or could have, and has no result."""
+    found = []
+    for leaf in [at for at in followers if not tree.children(at)][-_LEAVES:]:
+        try:
+            state = session.state(leaf)
+        except RefError:
+            continue
+        if any(task.id not in kept and _may_have_called(session, state, task) for task in state.tasks):
+            for stored in state.values.values():
+                found += _last_calls(stored)
+    return found
+
+
+def _may_have_called(session: Session, state: State, task: Task) -> bool:
+    """Whether a task without a result may have made the calls that wait: it failed, or nobody knows how far it came.
+
+    A task that asks or was not seen to begin counts where it runs tools by its name or its argument: others, like one that asks a
+    person first, come before the calls.
+    """
+    if task.status == "failed":
+        return True
+    sent = isinstance(task.arg, dict) and (task.arg.get("type") == "tool_call" or "tool_call" in task.arg)
+    if task.status not in ("paused", "pending") or not (sent or "tool" in (task.name or "").lower()):
+        return False
+    checkpoint = state.checkpoint
+    if task.status == "paused" or checkpoint.origin != "scratch":
+        return task.status == "paused" or checkpoint.source in ("loop", "input")
+    from studio.notes import Notes
+
+    runs = Notes(session.scratch.notes_path).runs(checkpoint.thread_id)
+    return bool(runs) and runs[-1].status not in _ENDED
+
+
+def _last_calls(stored: Value) -> list[preview.ToolCall]:
+    """The calls of the last message of a model in a list of messages, when only results of tools come after it."""
+    for item in reversed(stored) if isinstance(stored, list) else ():
+        message = preview.message(item)
+        if message is None or message.role not in ("tool", "assistant"):
+            return []
+        if message.role == "assistant":
+            return list(message.tool_calls)
+    return []
+
+
+def _nodes(tree: CheckpointTree, starts: Sequence[Address], followers: Sequence[Address]) -> tuple[PastNode, ...]:
+    """Nodes that ran to make the checkpoints after the starts, in the order in which they ran first."""
+    counts: Counter[str] = Counter()
+    for at in followers[:_ROWS]:
+        if at in starts:
+            continue
+        ran = [node.name for node in tree.row(at).nodes if node.name and node.name != START and node.status == "done"]
+        counts.update(ran)
+    return tuple(PastNode(line(name, 60), runs) for name, runs in counts.items())
 
 
 def _starts(tree: CheckpointTree, address: Address) -> list[Address]:
@@ -130,6 +216,13 @@ def _parts(stored: Value) -> Iterator[Value]:
         level = inner
 
 
-def _in_words(ident: str, name: str | None, call: preview.ToolCall | None) -> str:
-    what = preview.recorded_call(call) if call is not None else line(name or "a tool")
-    return f"{what} (call {line(ident, 40)})"
+def _call(ident: str, name: str | None, call: preview.ToolCall | None, outcome: str) -> PastCall:
+    if call is None:
+        return PastCall(line(name or "a tool"), line(ident, 40), "", outcome)
+    return PastCall(line(call.name), line(ident, 40), preview.arguments_text(call) or "no arguments", outcome)
+
+
+def _in_words(call: PastCall) -> str:
+    what = line(f"{call.tool}, recorded with {call.arguments}" if call.arguments else call.tool, 160)
+    how = {"failed": ": it failed", "unknown": ": no result is stored, it may have happened"}.get(call.outcome, "")
+    return f"{what} (call {call.call_id}){how}"

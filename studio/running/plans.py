@@ -6,6 +6,7 @@ LangGraph's safe list are there: whether they belong to the graph's own schema i
 
 from __future__ import annotations
 
+import contextlib
 import os
 import threading
 from collections.abc import Mapping, Sequence
@@ -13,22 +14,26 @@ from typing import TYPE_CHECKING, Any
 
 from msgspec import Struct
 
-from studio import runner
-from studio.errors import RunError, UsageError
+from studio import runner, toolcalls
+from studio.errors import RefError, RunError, UsageError
 from studio.history.namespaces import ns_task_id
 from studio.model import Address, State
 from studio.render.gate import line
 from studio.render.preview import summary
 from studio.requests import ForkRequest, RunPlan, RunRequest, TypeUse
-from studio.running.effects import past_tool_calls
+from studio.running import drift as drifting
+from studio.running.effects import past
 from studio.running.graphs import GraphFound, find_graph
 from studio.running.typeuse import SAFE, TypeCount
-from studio.running.ways import Way, choose_way, stored_config
+from studio.running.ways import Way, choose_way, run_address, stored_config
 
 if TYPE_CHECKING:
     from studio.session import Session
 
 _KEPT_INSPECTIONS = 16
+_OPEN_CALLS = 20
+_BRANCHES = 4
+"""Branches of a thread that are asked what else was stored."""
 
 
 class Planned(Struct, frozen=True):
@@ -73,40 +78,91 @@ def _stamp(path: str) -> int | None:
         return None
 
 
-def make_plan(session: Session, inspector: Inspector, request: RunRequest) -> Planned:
-    """The plan of a run. Raises UsageError (no or several graphs, answers that do not fit), RunError, RefError."""
+def make_plan(session: Session, inspector: Inspector, request: RunRequest, *, look: bool = False) -> Planned:
+    """The plan of a run. Raises UsageError (no or several graphs, answers that do not fit), RunError, RefError.
+
+    With `look` the graph is loaded in any case, and compared with what is stored.
+    """
     state = session.state(request.address)
     graph = find_graph(request.graph, session.location)
     way = choose_way(session, request, state)
     types = stored_types(session, state)
     unsafe = types.unsafe()
-    known = inspector.inspect(graph, unsafe) if unsafe or request.before or request.after else {}
+    known, failed = _looked_at(inspector, graph, unsafe, needed=bool(unsafe or request.before or request.after), look=look)
     _check_nodes(request, known)
     uses = types.uses(known.get("schema", ()), str(known.get("module") or ""))
     needs_trust = not all(use.safe for use in uses)
+    done = past(session, request.address, way.kept)
+    compared = drifting.drift(_root_state(session, state), known, _newest_states(session, state)) if known else None
     configurable = {**stored_config(state.metadata), **request.config}
     plan = RunPlan(
         address=request.address,
         runs=way.runs,
         kept=tuple(task.name or "?" for task in way.kept),
         asks=way.asks,
-        side_effects=past_tool_calls(session, request.address, way.kept),
+        side_effects=done.words,
         graph=graph.title,
         graph_file=graph.file,
         interpreter=graph.interpreter,
         types=uses,
         needs_trust=needs_trust,
         stored_in=way.database,
-        warnings=(*way.warnings, *_warnings(session, request, state, known), *_renamed(uses)),
+        warnings=(
+            *way.warnings,
+            *failed,
+            *_warnings(session, request, state, known),
+            *_renamed(uses),
+            *(drifting.in_words(compared) if compared is not None else ()),
+        ),
         makes_copy=way.copy_of is not None,
         config=_shown(configurable),
         recursion_limit=request.recursion_limit,
         context=_shown(request.context),
         steps=request.steps,
         timeout=request.timeout,
+        past_calls=done.calls,
+        past_nodes=done.nodes,
+        open_calls=tuple(one.message for one in toolcalls.findings(state) if one.kind == toolcalls.OPEN)[:_OPEN_CALLS],
+        reused=way.reused,
+        subgraphs=way.subgraphs,
+        drift=compared,
     )
     trusted = tuple(use.name for use in uses if use.name not in SAFE) if request.trust_types else ()
     return Planned(plan, way, graph, configurable, trusted, unsafe)
+
+
+def _looked_at(
+    inspector: Inspector, graph: GraphFound, unsafe: tuple[str, ...], *, needed: bool, look: bool
+) -> tuple[dict[str, Any], list[str]]:
+    """(what the graph is, why it is not known). Raises RunError where the plan cannot do without."""
+    if needed or look:
+        try:
+            return inspector.inspect(graph, unsafe), []
+        except RunError as error:
+            if needed:
+                raise
+            return {}, [line(f"The graph cannot be compared with what is stored: {error.message}", 400)]
+    return {}, []
+
+
+def _root_state(session: Session, state: State) -> State:
+    """The state of the root graph: the graph is known as a whole, its subgraphs are not."""
+    if not state.checkpoint.checkpoint_ns:
+        return state
+    try:
+        return session.state(run_address(session, state.checkpoint.address))
+    except RefError:
+        return state
+
+
+def _newest_states(session: Session, state: State) -> list[State]:
+    """The last states of the thread's newest branches."""
+    leaves = session.tree(state.checkpoint.thread_id).leaves("")[-_BRANCHES:]
+    found = []
+    for leaf in leaves:
+        with contextlib.suppress(RefError):
+            found.append(session.state(leaf))
+    return found
 
 
 def _shown(given: Mapping[str, Any]) -> dict[str, str]:

@@ -17,11 +17,12 @@ from msgspec.structs import replace
 
 from studio.errors import RefError, UsageError
 from studio.forks.writing import check_writable
+from studio.history.namespaces import ns_task_id
 from studio.history.walk import upward
 from studio.model import Address, Interrupt, State, Task, WriteRow
 from studio.render.gate import line
 from studio.render.preview import summary
-from studio.requests import ForkRequest, RunRequest
+from studio.requests import ForkRequest, RunRequest, SubgraphStart
 
 if TYPE_CHECKING:
     from studio.session import Session
@@ -61,6 +62,11 @@ class Way(Struct, frozen=True):
     beside: tuple[Task, ...] = ()
     """Tasks of the steps that called the subgraph, which run with it."""
     asks: tuple[str, ...] = ()
+    answered: tuple[Task, ...] = ()
+    """Tasks whose earlier answers go along with the new one."""
+    reused: tuple[str, ...] = ()
+    """Answers that count again, in words."""
+    subgraphs: tuple[SubgraphStart, ...] = ()
     warnings: tuple[str, ...] = ()
 
 
@@ -231,7 +237,7 @@ def _with_rows(session: Session, request: RunRequest, state: State, way: Way, an
     by_rows = all(sum(not one.answered for one in task.interrupts) <= 1 and not task.calls for task in asked_by)
     by_rows = by_rows and not any(task.subgraph_ns for task in asked_by)
     rows = session.overlay.writes([request.address]).get(request.address, ())
-    carry, kept = [], []
+    carry, kept, answered = [], [], []
     for name, ordinal, task in tasks:
         mine = [row for row in rows if row.task_id == task.id]
         answer = next((one for one in answers if one.task is task), None)
@@ -241,12 +247,13 @@ def _with_rows(session: Session, request: RunRequest, state: State, way: Way, an
             item |= {"answer": answer.value, "task_path": mine[0].task_path if mine else None}
             item |= {"answered": _row(before) if before is not None else None, "again": answer.question.answered}
             carry.append(item)
+            answered += [task] if before is not None else []
         elif answer is None and task.status == "done":
             item["rows"] = [_row(row) for row in mine if row.channel not in _CONTROL]
             carry.append(item)
             kept.append(task)
     if carry:
-        way = replace(way, carry=tuple(carry), kept=tuple(kept), with_id=False)
+        way = replace(way, carry=tuple(carry), kept=tuple(kept), answered=tuple(answered), with_id=False)
     # answers by row are told too, should the tasks differ under this code
     return _told(request, answers, tasks, way) if answering else way
 
@@ -334,7 +341,32 @@ def _in_words(request: RunRequest, state: State, way: Way, answers: Sequence[Ans
     if (request.has_resume or request.answers) and not _questions(state.tasks):
         warnings.append("Nothing is asked here: the answer goes to the first question of the run.")
     warnings += _repeated(way, again, answers)
-    return replace(way, runs=_names((*again, *way.beside)), asks=tuple(asks), warnings=tuple(warnings))
+    going_on = way.copy_of is None and not way.with_id
+    reused = [
+        line(f"{task.name or 'a task'} was answered {summary(answer, 120)}", 200)
+        for task in (again if going_on else way.answered)
+        for answer in task.earlier_answers
+    ]
+    return replace(
+        way,
+        runs=_names((*again, *way.beside)),
+        asks=tuple(asks),
+        reused=tuple(reused),
+        subgraphs=tuple(_started(way, task, going_on) for task in (*again, *way.beside) if task.subgraph_ns),
+        warnings=tuple(warnings),
+    )
+
+
+def _started(way: Way, task: Task, going_on: bool) -> SubgraphStart:
+    """Where the subgraph of a task begins: a task of a copy has a new id, and with it a new namespace without checkpoints."""
+    at = way.copy_of.checkpoint_ns if way.copy_of is not None else ""
+    if any(at == ns or at.startswith(ns + "|") for ns in task.subgraph_ns):
+        how = "chosen"
+    elif any(ns_task_id(ns) is None for ns in task.subgraph_ns):
+        how = "remembers"
+    else:
+        how = "continues" if going_on else "restarts"
+    return SubgraphStart(line(task.name or "?", 60), how)
 
 
 def _repeated(way: Way, again: Sequence[Task], answers: Sequence[Answer]) -> list[str]:

@@ -1,0 +1,35 @@
+"""Parts of a run's plan in words, the same in all three front ends; everything returned is gated."""
+
+from __future__ import annotations
+
+from studio.render.gate import line
+from studio.requests import RunPlan
+
+_SUBGRAPHS = {
+    "continues": "goes on where it stopped",
+    "chosen": "goes on from the chosen checkpoint",
+    "remembers": "starts, with what it remembers from earlier",
+    "restarts": "starts again at its first node",
+}
+
+
+def subgraphs(plan: RunPlan) -> tuple[str, ...]:
+    """`review goes on where it stopped`, a line for each subgraph."""
+    return tuple(dict.fromkeys(f"{line(one.node, 60)} {_SUBGRAPHS[one.how]}" for one in plan.subgraphs))
+
+
+def past_nodes(plan: RunPlan) -> str:
+    """`charge, mail ×2`: nodes whose effects outside may happen again; "" for none."""
+    return ", ".join(line(one.name, 60) + (f" ×{one.runs:,}" if one.runs > 1 else "") for one in plan.past_nodes)
+
+
+def unseen(plan: RunPlan) -> str:
+    """What the graph has and the file has not; "" for nothing, and where the graph was not looked at."""
+    if plan.drift is None:
+        return ""
+    parts = [
+        f"{word} {', '.join(line(name, 60) for name in names[:12])}{' …' if len(names) > 12 else ''}"
+        for word, names in (("channels", plan.drift.channels_new), ("nodes", plan.drift.nodes_new))
+        if names
+    ]
+    return f"{'; '.join(parts)} (new, or not reached yet)" if parts else ""
