@@ -20,6 +20,7 @@ from msgspec import Struct
 from sqlite_utils.db import NotFoundError
 
 from studio.errors import StudioError
+from studio.interrupted import lives, this_process
 from studio.model import Address
 from studio.stores.rows import lenient, placed
 from studio.stores.sqlite_file import turn
@@ -30,7 +31,7 @@ _KEY = ("thread_id", "checkpoint_ns", "checkpoint_id")
 _TABLES: dict[str, tuple[dict[str, type], tuple[str, ...]]] = {
     "runs": (
         {"id": str, "thread_id": str, "checkpoint_ns": str, "checkpoint_id": str, "plan": str, "status": str, "outcome": str,
-         "started_at": str, "ended_at": str},
+         "started_at": str, "ended_at": str, "studio": str},
         ("id",),
     ),
     "audit": (
@@ -46,7 +47,7 @@ _TABLES: dict[str, tuple[dict[str, type], tuple[str, ...]]] = {
 
 
 class RunRecord(Struct, frozen=True):
-    """A run as it was planned and how it ended; `status` is `running` until then."""
+    """A run as it was planned and how it ended; `status` is `running` until then, `interrupted` where nobody follows it now."""
 
     id: str
     address: Address
@@ -84,7 +85,7 @@ class Notes:
             _insert(
                 db, "runs",
                 {"id": run_id, **_row(address), "plan": _json(plan), "status": "running", "outcome": None,
-                 "started_at": _now(), "ended_at": None},
+                 "started_at": _now(), "ended_at": None, "studio": this_process()},
             )  # fmt: skip
 
     def end_run(self, run_id: str, status: str, outcome: Mapping[str, Any] | None = None) -> None:
@@ -96,7 +97,7 @@ class Notes:
         where, values = ("thread_id = ?", [thread_id]) if thread_id is not None else ("1", [])
         return [
             RunRecord(
-                row["id"], _address(row), _from_json(row["plan"]), row["status"], _from_json(row["outcome"]),
+                row["id"], _address(row), _from_json(row["plan"]), _status(row), _from_json(row["outcome"]),
                 row["started_at"], row["ended_at"],
             )
             for row in self._read("runs", where, values, "started_at, rowid")
@@ -171,11 +172,18 @@ class Notes:
             return list(db.table(table).rows_where(where, values, order_by=order))
 
 
+def _status(row: Mapping[str, Any]) -> str:
+    interrupted = row["status"] == "running" and not lives(row.get("studio") or "")
+    return "interrupted" if interrupted else str(row["status"])
+
+
 def _insert(db: sqlite_utils.Database, table: str, row: Mapping[str, Any]) -> sqlite_utils.db.Table:
     """A row in the place of one with the same key. A path or an id that is not UTF-8 is stored as the bytes that it is."""
     bound = {name: placed(value, "") for name, value in row.items()}
     places = {name: place for name, (place, _) in bound.items() if place != "?"}
-    return db.table(table).insert({name: value for name, (_, value) in bound.items()}, replace=True, conversions=places)
+    return db.table(table).insert(
+        {name: value for name, (_, value) in bound.items()}, replace=True, alter=True, conversions=places
+    )
 
 
 def _row(address: Address) -> dict[str, str]:

@@ -259,6 +259,11 @@ class RunPlan(Struct, frozen=True):
     """None where the graph was not looked at, since that loads its code."""
 
     @property
+    def starts(self) -> bool:
+        """Whether anything runs: a task, or what follows once the results of finished ones are taken over."""
+        return bool(self.runs or self.kept)
+
+    @property
     def one_click(self) -> bool:
         return not self.side_effects and not self.needs_trust
 

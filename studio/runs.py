@@ -158,7 +158,7 @@ class Runs:
         """
         planned = make_plan(self._session, self._inspector, request, look=True)
         check_trust(tuple(use.name for use in planned.plan.types if not use.safe), request.trust_types)
-        if not planned.plan.runs:
+        if not planned.plan.starts:
             hint = "--input JSON starts it anew, `fork --goto NODE` chooses a node"
             raise UsageError("nothing is left to run here: the graph had ended", hint, "nothing-to-run")
         self._child_request(planned, request, request.address)  # a value that cannot be sent leaves no copy behind either

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import islice
 from typing import TYPE_CHECKING
 
-from studio import comparing, growing, searching
+from studio import comparing, growing, interrupted, searching
 from studio.acting import Acting
 from studio.cache import LRU
 from studio.calling import Caller, Calls, SubgraphRun
@@ -382,7 +382,8 @@ class Session(Acting):
 
     def problems(self) -> list[Problem]:
         lost = [self._lost] if self._lost is not None else []
-        return [*self.overlay.problems(), *lost, *self._unread.values()]
+        broken = interrupted.problems(self.scratch.notes_path)
+        return [*self.overlay.problems(), *lost, *self._unread.values(), *broken]
 
     def _whole(self) -> Session:
         return self

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import json
 import operator
+import sqlite3
 from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 from typing import Annotated, Any, TypedDict
 
@@ -15,6 +17,7 @@ from langgraph.graph.message import add_messages
 from langgraph.types import Command, interrupt
 
 from studio.cli import main
+from studio.model import Address
 from studio.requests import GraphSpec, PastNode, RunPlan, RunRequest, SubgraphStart
 from studio.session import Session
 from tests.factories import config, saver_at
@@ -210,6 +213,37 @@ class TestDrift:
         assert doc["drift"]["nodes_gone"] == ["mail"]
         assert doc["past_nodes"] == [{"name": "think", "runs": 1}, {"name": "mail", "runs": 1}]
         assert (doc["past_calls"], doc["open_calls"], doc["reused"], doc["subgraphs"]) == ([], [], [], [])
+
+
+class TestAHeadWhoseTasksHadAllEnded:
+    """The program was killed after the results of a step were stored and before its checkpoint was."""
+
+    @pytest.fixture
+    def path(self, tmp_path: Path) -> Path:
+        found = recorded(
+            tmp_path / "a.sqlite", ("think", lambda state: {"log": ["thought"]}), ("mail", lambda state: {"total": 8})
+        )
+        with sqlite3.connect(found) as connection:
+            connection.execute("DELETE FROM checkpoints WHERE checkpoint_id = (SELECT max(checkpoint_id) FROM checkpoints)")
+        return found
+
+    def test_it_goes_on_with_the_stored_results(self, path: Path, project: Path) -> None:
+        with closing(Session.open(str(path))) as session:
+            request = RunRequest(session.resolve("head", "t"), graph=GraphSpec("same", cwd=str(project)))
+            plan = session.plan(request)
+            assert (plan.runs, plan.kept, plan.starts) == ((), ("mail",), True)
+            run = session.run(request)
+            end = run.wait(60)
+            assert end is not None and end["status"] == "done", end
+            assert [event.data["name"] for event in run.events if event.event == "task"] == []
+            assert session.state(Address(**end["head"])).values["total"] == 8
+
+    def test_the_plan_says_so_in_words(
+        self, path: Path, project: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    ) -> None:
+        monkeypatch.chdir(project)
+        assert main(["run", str(path), "head", "--graph", "same", "--dry-run"]) == 0
+        assert "what follows mail" in capsys.readouterr().out
 
 
 class TestQuestionsAndSubgraphs:

@@ -220,9 +220,6 @@ def _plan_text(plan: RunPlan, out: Out) -> None:
     def words(parts: tuple[str, ...]) -> str:
         return ", ".join(line(part if out.show_secrets else secrets.mask_text(part), 200) for part in parts)
 
-    def each(parts: tuple[str, ...]) -> list[str]:
-        return [words((part,)) for part in parts]
-
     def settings(given: Mapping[str, str]) -> str:
         text = "  ".join(f"{key}={value}" for key, value in given.items())
         return text if out.show_secrets else secrets.mask_text(text)
@@ -233,15 +230,11 @@ def _plan_text(plan: RunPlan, out: Out) -> None:
         f"ends after {plan.timeout:g} seconds" if plan.timeout is not None else "",
     ]
     facts = [
-        ("runs", words(plan.runs) or "nothing"),
+        ("runs", words(plan.runs) or runwords.runs(plan) or "nothing"),
         ("keeps", words(plan.kept)),
         ("asks again", words(plan.asks)),
-        ("answered", words(plan.reused) + (": the answer counts again" if plan.reused else "")),
-        *[("subgraph", text) for text in runwords.subgraphs(plan)],
-        *[(labels.MAY_HAPPEN_AGAIN.lower(), text) for text in each(plan.side_effects)],
-        ("ran after this", runwords.past_nodes(plan)),
-        *[("no result", text) for text in each(plan.open_calls)],
-        ("not in the file", runwords.unseen(plan)),
+        *[(labels.MAY_HAPPEN_AGAIN.lower(), words((text,))) for text in plan.side_effects],
+        *[(name.lower(), words((text,))) for name, text in runwords.told(plan)],
         ("graph", line(plan.graph)),
         ("code", line(plan.graph_file or "")),
         ("python", line(plan.interpreter)),

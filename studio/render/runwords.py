@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from studio.render import labels
 from studio.render.gate import line
 from studio.requests import RunPlan
 
@@ -11,6 +12,23 @@ _SUBGRAPHS = {
     "remembers": "starts, with what it remembers from earlier",
     "restarts": "starts again at its first node",
 }
+
+
+def told(plan: RunPlan) -> list[tuple[str, str]]:
+    """(name, words) of what is good to know and asks for no decision."""
+    found = [
+        *(("Answered", f"{line(text, 200)}: the answer counts again") for text in plan.reused),
+        *(("Subgraph", text) for text in subgraphs(plan)),
+        *(("No result", line(text, 200)) for text in plan.open_calls),
+        ("Ran after this", past_nodes(plan)),
+        ("Not in the file", unseen(plan)),
+    ]
+    return [(name, text) for name, text in found if text]
+
+
+def runs(plan: RunPlan) -> str:
+    """`review, research ×3`; "" when nothing is left to run."""
+    return labels.names(plan.runs) or (f"what follows {labels.names(plan.kept)}" if plan.kept else "")
 
 
 def subgraphs(plan: RunPlan) -> tuple[str, ...]:

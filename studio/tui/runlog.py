@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from studio.errors import StudioError
-from studio.render import gate, labels, questions, secrets
+from studio.render import gate, labels, questions, runwords, secrets
 from studio.requests import RunEvent, RunPlan
 from studio.tui import draw
 from studio.tui.lines import BLANK, Line
@@ -31,7 +31,7 @@ def plan_lines(plan: RunPlan) -> tuple[Line, ...]:
     lines = [Line(draw.own("Runs", "bold $primary"), 1)]
     lines.append(
         Line(
-            draw.text(labels.names(plan.runs) or "nothing: the graph ended here", "bold" if plan.runs else "$quiet", 400),
+            draw.text(runwords.runs(plan) or "nothing: the graph ended here", "bold" if plan.starts else "$quiet", 400),
             2,
         )
     )
@@ -45,6 +45,11 @@ def plan_lines(plan: RunPlan) -> tuple[Line, ...]:
         if words:
             lines += [BLANK, Line(draw.own(title, f"bold {style}"), 1)]
             lines += [Line(draw.own("! ", f"bold {style}") + draw.text(one, width=600), 2, hanging=2) for one in words]
+    if told := runwords.told(plan):
+        lines += [BLANK, Line(draw.own("Good to know", "bold $primary"), 1)]
+        lines += [
+            Line(draw.own(f"{name.lower()}  ", "$faint") + draw.text(text, "$quiet", 600), 2, hanging=2) for name, text in told
+        ]
     unsafe = [use for use in plan.types if not use.safe]
     lines += [BLANK, Line(draw.own("With", "bold $primary"), 1)]
     lines.append(_fact("graph", plan.graph.partition(" = ")[0] if plan.graph_file else plan.graph))

@@ -41,14 +41,14 @@ def plan(at: Desk, request: RunRequest, *, asked: bool) -> Planned:
     elif not book.plans_allowed(file) and stored_types(at.session, at.state).unsafe():
         return Planned(waits=True)
     try:
-        return Planned(at.session.plan(with_graph(at, request)))
+        return Planned(at.session.plan(with_graph(at, request), look=book.plans_allowed(file)))
     except StudioError as error:
         named = _by_file_name(at, error)
         if named is None:
             return Planned(error=error)
         book.choose_graph(file, named)
         try:
-            return Planned(at.session.plan(with_graph(at, request)))
+            return Planned(at.session.plan(with_graph(at, request), look=book.plans_allowed(file)))
         except StudioError as again:
             return Planned(error=again)
 

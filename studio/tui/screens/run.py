@@ -144,7 +144,7 @@ class RunScreen(ModalScreen[Address | None]):
         worker = get_current_worker()
         message: PlanReady | Failed
         try:
-            message = PlanReady(self.session.plan(request))
+            message = PlanReady(self.session.plan(request, look=True))
         except StudioError as error:
             message = Failed(error, "plan")
         if not worker.is_cancelled:  # the plan of a graph that was named before
@@ -162,9 +162,9 @@ class RunScreen(ModalScreen[Address | None]):
             box.label = Content(
                 f"Import {len(unsafe)} stored type{'s' if len(unsafe) != 1 else ''} of yours that LangGraph does not know as safe"
             )
-        self._label_start("Run", disabled=not event.plan.runs)
+        self._label_start("Run", disabled=not event.plan.starts)
         button = self.query_one("#run-start", Button)
-        if not event.plan.runs and not self.questions:
+        if not event.plan.starts and not self.questions:
             self._say("planned")
             self.ask_input()
             return

@@ -11,7 +11,7 @@ from typing import Protocol
 from studio import tagged
 from studio.errors import StudioError
 from studio.model import Value
-from studio.render import gate, labels, likeness, masking, preview, questions, secrets
+from studio.render import gate, labels, likeness, masking, preview, questions, runwords, secrets
 from studio.requests import ForkPreview, RunPlan
 from studio.running.ways import NOTHING_LEFT
 from studio.value import MISSING, Missing
@@ -74,6 +74,8 @@ class PlanView:
     kept: tuple[str, ...]
     asks: tuple[str, ...]
     side_effects: tuple[str, ...]
+    told: tuple[tuple[str, str], ...]
+    """(what it is about, words): answers that count again, subgraphs, nodes that ran, what only the graph has."""
     graph: str
     graph_name: str
     """The short of it: `support_agent`, or the file's name."""
@@ -259,7 +261,7 @@ def promise(
         for change in changes[:MOST_PREVIEW]
     )
     wrong = planned.error
-    runs = planned.plan.runs if planned.plan else following
+    runs = (*planned.plan.runs, *planned.plan.kept) if planned.plan else following
     return Promise(
         effects=effects,
         more=max(0, len(changes) - MOST_PREVIEW),
@@ -329,10 +331,11 @@ def _plan(plan: RunPlan) -> PlanView:
         for use in plan.types
     )
     return PlanView(
-        runs=labels.names(plan.runs),
+        runs=runwords.runs(plan),
         kept=lines(plan.kept),
         asks=lines(plan.asks),
         side_effects=lines(plan.side_effects),
+        told=tuple((name, gate.line(text, 300)) for name, text in runwords.told(plan)),
         graph=gate.line(plan.graph, 200),
         graph_name=gate.line(plan.graph.split(" = ", 1)[0].rsplit("/", 1)[-1], 60),
         graph_file=gate.line(plan.graph_file or "", 300),
