@@ -17,7 +17,7 @@ from studio.forks.scratch import Scratch, record_promoted
 from studio.forks.writing import refuse_triggers, write_transaction
 from studio.model import Address
 from studio.stores.base import Store
-from studio.stores.rows import bytes_of, lenient, text_of
+from studio.stores.rows import bytes_of, text_of
 from studio.stores.sqlite_file import SqliteFile
 from studio.stores.view import view_of
 
@@ -66,7 +66,6 @@ def append(base: Store, branch: Branch, scratch: Scratch, notes: Notes) -> list[
     with told_for_promoting(), write_transaction(path) as connection:
         tables = _tables(connection, base)
         refuse_triggers(connection, path, tables.names)
-        connection.text_factory = lenient
         _check_again(connection, tables, branch)
         try:
             rows.insert(connection, tables, branch.new, branch.writes)

@@ -15,7 +15,7 @@ from msgspec import Struct
 from studio.errors import OpenError, PatchError
 from studio.model import Address, Sealed, WriteRow
 from studio.stores.layout import find_layout
-from studio.stores.rows import placed
+from studio.stores.rows import bytes_of, placed
 
 CHECKPOINTS = """CREATE TABLE checkpoints (
     thread_id TEXT NOT NULL, checkpoint_ns TEXT NOT NULL DEFAULT '', checkpoint_id TEXT NOT NULL, parent_checkpoint_id TEXT,
@@ -177,7 +177,7 @@ def stored_blob(connection: sqlite3.Connection, tables: Tables, address: Address
     row = connection.execute(f"SELECT checkpoint FROM {quote(tables.checkpoints)} WHERE {where}", values).fetchone()
     if row is None:
         return None
-    return row[0].encode("utf-8", "surrogatepass") if isinstance(row[0], str) else bytes(row[0] or b"")
+    return bytes_of(row[0])
 
 
 def has_thread(connection: sqlite3.Connection, tables: Tables, thread_id: str) -> bool:
@@ -206,7 +206,8 @@ def insert(
 
     PatchError when a column that these tables lack would have to hold something, sqlite3.IntegrityError when a new row is there.
     """
-    verb = "INSERT OR IGNORE" if carried else "INSERT"
+    # Said here, since a table's own ON CONFLICT clause may replace the row that is there.
+    verb = "INSERT OR IGNORE" if carried else "INSERT OR ABORT"
     for row in rows:
         tag, blob = row.stored
         values: dict[str, object] = {

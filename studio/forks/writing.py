@@ -11,6 +11,7 @@ from pathlib import Path
 from studio.errors import OpenError, PatchError
 from studio.forks.rows import find_tables
 from studio.model import Address
+from studio.stores.rows import lenient
 from studio.stores.sniff import refuse_odd_side_files
 from studio.stores.sqlite_file import SqliteFile, turn
 
@@ -118,7 +119,9 @@ def _when_free(held: contextlib.ExitStack, path: str, statement: str, timeout: f
 
 def _connect(path: str) -> sqlite3.Connection:
     uri = Path(path).absolute().as_uri() + "?mode=rw"
-    return sqlite3.connect(uri, uri=True, timeout=0, isolation_level=None, check_same_thread=False)
+    connection = sqlite3.connect(uri, uri=True, timeout=0, isolation_level=None, check_same_thread=False)
+    connection.text_factory = lenient  # a cell may hold text that is not UTF-8
+    return connection
 
 
 def _is_locked(error: sqlite3.Error) -> bool:

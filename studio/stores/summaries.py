@@ -36,8 +36,9 @@ def summaries(connection: sqlite3.Connection, layout: Layout, batch: Sequence[Th
     table = layout.checkpoints
     size = f"{rows.SIZE} + ifnull(length({table.or_null('metadata')}), 0)"
     query = (
-        f"SELECT thread_id, min({table.id}), substr(checkpoint, 1, {HEAD_BYTES}), count(*), sum({size}), "  # of the least id
-        f"sum(instr({table.or_null('type')}, '+') > 0), group_concat({table.id}), group_concat({layout.parent}) "
+        f"SELECT thread_id, min({table.id}), substr(checkpoint, 1, {HEAD_BYTES}), {layout.parent}, "  # of the least id
+        f"count(*), count({layout.parent}), sum({size}), sum(instr({table.or_null('type')}, '+') > 0), "
+        f"group_concat({table.id}), group_concat({layout.parent}) "
         f"FROM {table.name} WHERE thread_id >= ? AND thread_id <= ? GROUP BY thread_id, {table.ns}"
     )
     found: dict[str, Summary] = {}
@@ -56,13 +57,13 @@ def _chain(keys: ThreadKeys, row: rows.Row) -> Summary | None:
 
     Ids that are no text sort behind all others, and before the texts of numbers: the last and the first one tell of them.
     """
-    _, first, head, number, size, sealed, ids, parents = row
+    _, first, head, above, number, below, size, sealed, ids, parents = row
     if number != keys.checkpoints or type(first) is not str or type(ids) is not str or not _are_uuid6(ids, number):
         return None
     latest = ids[-_LENGTH:]
     if latest != keys.latest or ids[:_LENGTH] != first:
         return None
-    if ids[: -_LENGTH - 1] != parents if number > 1 else parents is not None:
+    if above is not None or below != number - 1 or (number > 1 and ids[: -_LENGTH - 1] != parents):
         return None
     return Summary((first,), (latest,), latest, size or 0, created_at(rows.bytes_of(head), first), None, sealed or 0)
 

@@ -19,6 +19,8 @@ ODD = {
     "a checkpoint is gone": "DELETE FROM checkpoints WHERE rowid = (SELECT rowid FROM checkpoints WHERE thread_id = 't03' "
     "ORDER BY checkpoint_id LIMIT 1 OFFSET 1)",
     "a loop": "UPDATE checkpoints SET parent_checkpoint_id = checkpoint_id WHERE thread_id = 't03'",
+    "a loop and a root that is the last": "UPDATE checkpoints SET parent_checkpoint_id = CASE WHEN checkpoint_id = (SELECT "
+    "max(checkpoint_id) FROM checkpoints c WHERE c.thread_id = 't03') THEN NULL ELSE checkpoint_id END WHERE thread_id = 't03'",
     "two roots": "UPDATE checkpoints SET parent_checkpoint_id = NULL WHERE thread_id = 't03'",
     "another namespace": "UPDATE checkpoints SET checkpoint_ns = 'x:1' WHERE parent_checkpoint_id IS NULL AND thread_id = 't03'",
     "ids of another kind": "UPDATE checkpoints SET checkpoint_id = substr(checkpoint_id, 2) WHERE thread_id = 't03'",
