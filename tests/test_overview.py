@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sqlite3
 from collections.abc import Sequence
+from contextlib import closing
 from pathlib import Path
 from typing import Annotated, Any, TypedDict
 
@@ -17,6 +18,8 @@ from studio.explain.glance import Glance
 from studio.model import Address, Thread
 from studio.overlay import Overlay
 from studio.overview import TEXT_LIMIT, own_metadata, texts, threads
+from studio.requests import ForkRequest, Patch
+from studio.session import Session
 from studio.stores import open_store
 from studio.stores.outline import Outline, summed
 from tests.factories import config, saver_at, shop_builder
@@ -99,12 +102,12 @@ def test_the_list_streams(shop: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert len(list(stream)) == 3
 
 
-def test_forks_in_the_scratch_file_are_counted_and_lead(shop: Path, scratch: Path) -> None:  # noqa: F811
+def test_forks_in_the_scratch_file_are_counted_and_lead_only_threads_of_their_own(shop: Path, scratch: Path) -> None:  # noqa: F811
     fork = insert(scratch, "done")
     alone = insert(scratch, "elsewhere")
     found = listed(shop, scratch)
     assert found["done"].scratch_checkpoints == 1
-    assert found["done"].head == fork.checkpoint_id
+    assert found["done"].head == listed(shop)["done"].head
     assert fork.checkpoint_id in found["done"].roots
     assert (found["elsewhere"].scratch_checkpoints, found["elsewhere"].head) == (1, alone.checkpoint_id)
     assert found["failed"].scratch_checkpoints == 0
@@ -159,3 +162,15 @@ def test_texts_of_other_kinds_of_messages() -> None:
     assert first is not None
     assert len(first) == TEXT_LIMIT
     assert texts({"messages": "none", "n": 1, "d": {"content": 1}}) == (None, None)
+
+
+def test_the_head_stays_the_one_of_the_file_after_a_fork_into_the_scratch_file(shop: Path) -> None:
+    before = listed(shop)["done"]
+    with closing(Session.open(str(shop))) as session:
+        for _ in range(2):
+            session.fork(ForkRequest(session.resolve("head~1", "done"), Patch({})))
+        with_forks = next(thread for thread in session.threads() if thread.thread_id == "done")
+        tree = session.tree("done")
+        assert tree.head == Address("done", "", str(with_forks.head))
+    assert (with_forks.head, with_forks.status, with_forks.scratch_checkpoints) == (before.head, "done", 2)
+    assert len(with_forks.heads) == 3

@@ -19,11 +19,14 @@ class Outline(Struct, frozen=True):
     last_at: str | None
     encrypted: int = 0
     """How many of the checkpoints are stored under a cipher."""
+    of_file: int | None = None
+    """So many of `links`, the first ones, are in the file itself; None: all."""
 
 
 class Summary(Struct, frozen=True):
     """What a list says of a thread. Roots (without a parent that is there), heads (without a child) and `latest`, the largest id,
-    are of the root namespace; a loop has neither root nor head. Without `last_at`, the time of `latest` is the last one."""
+    one of the file itself where it has any, are of the root namespace; a loop has neither root nor head. Without `last_at`, the
+    time of `latest` is the last one."""
 
     roots: tuple[str, ...]
     heads: tuple[str, ...]
@@ -38,10 +41,11 @@ def summed(whole: Outline) -> Summary:
     """An outline in short."""
     parents = {identity: parent for ns, identity, parent in whole.links if not ns}
     with_child = set(parents.values())
+    resumed = max((identity for ns, identity, _ in whole.links[: whole.of_file] if not ns), default=None)
     return Summary(
         tuple(sorted(identity for identity, parent in parents.items() if not parent or parent not in parents)),
         tuple(sorted(identity for identity in parents if identity not in with_child)),
-        max(parents, default=None),
+        resumed if resumed is not None else max(parents, default=None),
         whole.size_bytes,
         whole.first_at,
         whole.last_at,
@@ -69,6 +73,7 @@ def of_headers(headers: Iterable[Checkpoint]) -> Outline:
 
 
 def joined(one: Outline, other: Outline) -> Outline:
+    """The outline of a thread of a file with what a scratch file adds to it."""
     times = [time for time in (one.first_at, one.last_at, other.first_at, other.last_at) if time is not None]
     return Outline(
         one.links + other.links,
@@ -76,4 +81,5 @@ def joined(one: Outline, other: Outline) -> Outline:
         min(times, default=None),
         max(times, default=None),
         one.encrypted + other.encrypted,
+        len(one.links),
     )
