@@ -103,9 +103,9 @@ class Overlay:
 
     def namespaces(self, thread_id: str) -> tuple[str, ...]:
         """The namespaces of one thread, sorted."""
-        found = set(_namespaces(self.base, thread_id))
+        found = set(namespaces_of(self.base, thread_id))
         scratch = self.scratch
-        if scratch is not None and not found.issuperset(_namespaces(scratch, thread_id)):
+        if scratch is not None and not found.issuperset(namespaces_of(scratch, thread_id)):
             found.update(header.checkpoint_ns for _, header in self._scratch_checkpoints(thread_id, 0))
         return tuple(sorted(found))
 
@@ -135,7 +135,7 @@ class Overlay:
     def chained(self, thread_id: str) -> Chained | None:
         """The base, where it may prove that a thread is a plain chain: nothing of the thread is in the scratch file."""
         scratch = self.scratch
-        if not hasattr(self.base, "chain") or (scratch is not None and _namespaces(scratch, thread_id)):
+        if not hasattr(self.base, "chain") or (scratch is not None and namespaces_of(scratch, thread_id)):
             return None
         return cast("Chained", self.base)
 
@@ -338,7 +338,7 @@ def _all_scratch(keys: ThreadKeys) -> OverlaidKeys:
     return OverlaidKeys(keys.thread_id, keys.namespaces, keys.checkpoints, keys.latest, keys.checkpoints)
 
 
-def _namespaces(store: Store, thread_id: str) -> tuple[str, ...]:
+def namespaces_of(store: Store, thread_id: str) -> tuple[str, ...]:
     direct: Callable[[str], tuple[str, ...]] | None = getattr(store, "namespaces", None)
     if direct is not None:
         return direct(thread_id)

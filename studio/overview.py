@@ -8,10 +8,10 @@ from itertools import islice
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from studio.model import Address, Status, Thread, Value
-from studio.overlay import OverlaidKeys
+from studio.overlay import OverlaidKeys, namespaces_of
 from studio.render.secrets import is_secret_name
 from studio.stores.base import Store, ThreadKeys
-from studio.stores.outline import Summary, outline, summed
+from studio.stores.outline import Summary, of_headers, outline, summed
 from studio.value import Tagged
 
 if TYPE_CHECKING:
@@ -60,7 +60,9 @@ def threads(store: Store, explainer: Explainer) -> Iterator[Thread]:
 def _describe_all(store: Store, explainer: Explainer, batch: list[ThreadKeys]) -> list[Thread]:
     at_once: Callable[[Sequence[ThreadKeys]], Mapping[str, Summary]] | None = getattr(store, "summaries", None)
     known = at_once(batch) if at_once is not None else {}
-    whole = [known.get(one.thread_id) or summed(outline(store, one.thread_id)) for one in batch]
+    of_each = {one.thread_id: known.get(one.thread_id) or summed(outline(store, one.thread_id)) for one in batch}
+    batch = [one for one in batch if not _is_gone(store, one, of_each[one.thread_id])]
+    whole = [of_each[one.thread_id] for one in batch]
     heads = [_head(keys, summary) for keys, summary in zip(batch, whole, strict=True)]
     found: list[Thread] = []
     for part in _parts([summary.size_bytes for summary in whole]):
@@ -70,6 +72,11 @@ def _describe_all(store: Store, explainer: Explainer, batch: list[ThreadKeys]) -
             for keys, summary, head in zip(batch[part], whole[part], heads[part], strict=True)
         ]
     return found
+
+
+def _is_gone(store: Store, keys: ThreadKeys, whole: Summary) -> bool:
+    """Whether a thread was deleted since its keys were read; what damage hides stays in the list."""
+    return not whole.heads and not whole.size_bytes and not namespaces_of(store, keys.thread_id)
 
 
 def _parts(sizes: Sequence[int]) -> Iterator[slice]:
@@ -92,6 +99,11 @@ def _head(keys: ThreadKeys, whole: Summary) -> Address | None:
 def _line(store: Store, keys: ThreadKeys, whole: Summary, head: Address | None, at: Glance | None) -> Thread:
     """Roots, heads and head are of the root namespace; times, sizes and counts are of all."""
     first_text, last_text = texts(at.values) if at is not None else (None, None)
+    first_at = whole.first_at
+    last_at = whole.last_at if whole.last_at is not None or at is None else at.header.created_at
+    if first_at is not None and last_at is not None and last_at < first_at:  # a clock stepped back: ids do not tell the order
+        exact = of_headers(header for _, header in store.checkpoints(keys.thread_id))
+        first_at, last_at = exact.first_at, exact.last_at
     return Thread(
         thread_id=keys.thread_id,
         location=store.location,
@@ -101,8 +113,8 @@ def _line(store: Store, keys: ThreadKeys, whole: Summary, head: Address | None, 
         heads=whole.heads,
         head=head.checkpoint_id if head is not None else None,
         status=_status(store, at),
-        first_at=whole.first_at,
-        last_at=whole.last_at if whole.last_at is not None or at is None else at.header.created_at,
+        first_at=first_at,
+        last_at=last_at,
         size_bytes=whole.size_bytes,
         first_text=first_text,
         last_text=last_text,

@@ -8,6 +8,7 @@ from contextlib import closing
 from pathlib import Path
 from typing import Annotated, Any, TypedDict
 
+import ormsgpack
 import pytest
 from langchain_core.messages import AIMessage, HumanMessage
 from langgraph.graph import END, START, StateGraph
@@ -22,7 +23,8 @@ from studio.requests import ForkRequest, Patch
 from studio.session import Session
 from studio.stores import open_store
 from studio.stores.outline import Outline, summed
-from tests.factories import config, saver_at, shop_builder
+from tests.factories import config, make_states, saver_at, shop_builder
+from tests.forks.helpers import change
 from tests.test_overlay import insert, scratch  # noqa: F401 - a fixture
 
 
@@ -174,3 +176,25 @@ def test_the_head_stays_the_one_of_the_file_after_a_fork_into_the_scratch_file(s
         assert tree.head == Address("done", "", str(with_forks.head))
     assert (with_forks.head, with_forks.status, with_forks.scratch_checkpoints) == (before.head, "done", 2)
     assert len(with_forks.heads) == 3
+
+
+def test_a_thread_that_is_deleted_while_the_list_is_made_is_left_out(shop: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    store = open_store(str(shop))
+    keys = list(store.threads())
+    change(shop, "DELETE FROM checkpoints WHERE thread_id = 'failed'")
+    monkeypatch.setattr(store, "threads", lambda: iter(keys))
+    assert [thread.thread_id for thread in threads(store, Explainer(store))] == ["done", "forked", "paused"]
+
+
+def test_times_are_the_earliest_and_the_latest_where_a_clock_stepped_back(tmp_path: Path) -> None:
+    path = make_states(tmp_path / "a.sqlite", {"x": 1}, {"x": 2}, {"x": 3}, thread_id="t")
+    early, late = "2024-01-01T00:00:00+00:00", "2999-01-01T00:00:00+00:00"
+    with closing(sqlite3.connect(path)) as connection, connection:
+        for time, which in ((late, "min"), (early, "max")):
+            (identity, blob) = connection.execute(f"SELECT {which}(checkpoint_id), checkpoint FROM checkpoints").fetchone()
+            stored = {**ormsgpack.unpackb(blob, ext_hook=lambda code, data: ormsgpack.Ext(code, data)), "ts": time}
+            connection.execute(
+                "UPDATE checkpoints SET checkpoint = ? WHERE checkpoint_id = ?", (ormsgpack.packb(stored), identity)
+            )
+    thread = listed(path)["t"]
+    assert (thread.first_at, thread.last_at) == (early, late)

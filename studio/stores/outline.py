@@ -11,7 +11,8 @@ from studio.stores.base import Store
 
 
 class Outline(Struct, frozen=True):
-    """`links` are (namespace, checkpoint id, parent id) of every checkpoint; times are the earliest and the latest, in UTC."""
+    """`links` are (namespace, checkpoint id, parent id) of every checkpoint; times, in UTC, are the earliest and the latest, or
+    those of the least and the largest of ids that tell their time."""
 
     links: tuple[tuple[str, str, str | None], ...]
     size_bytes: int

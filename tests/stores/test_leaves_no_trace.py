@@ -264,6 +264,7 @@ def test_copies_go_away_when_a_signal_ends_the_process(shop: Path, tmp_path: Pat
     process = subprocess.Popen(
         [sys.executable, *call], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True,
         env={**os.environ, "TMPDIR": str(tmp_path / "copies")},
+        preexec_fn=lambda: signal.signal(getattr(signal, name), signal.SIG_DFL),  # nohup ignores one
     )  # fmt: skip
     assert process.stdout is not None
     while (line := process.stdout.readline()) and line != "ready\n" and "http://" not in line:
