@@ -12,6 +12,7 @@ from studio.render.labels import STATUS_SHAPES
 from studio.tree import CheckpointTree
 
 MOST = 8
+"""Lanes that are drawn; the last one stands for all that follow."""
 
 
 def own_lanes(tree: CheckpointTree, addresses: Sequence[Address]) -> dict[Address, tuple[int, tuple[int, ...]]]:
@@ -36,27 +37,35 @@ def redrawn(row: Row, own: dict[Address, tuple[int, tuple[int, ...]]]) -> Row:
 
 
 def draw(row: Row, above: Row | None, width: int) -> str:
-    """The lane part of one row, `2 * width` characters: `●─╮` where another lane begins."""
+    """The lane part of one row, `2 * width` characters: `●─╮` where another lane begins. Lanes beyond share the last one."""
+    last = width - 1
+    own, passing = min(row.lane, last), {min(lane, last) for lane in row.lanes}
     begins = {
-        lane
+        min(lane, last)
         for lane in row.lanes
         if lane != row.lane and (above is None or lane not in above.lanes or (above.lane == lane and above.is_leaf))
     }
-    left, right = min((*begins, row.lane)), max((*begins, row.lane))
+    left, right = min((*begins, own)), max((*begins, own))
     out = []
     for lane in range(width):
         between = left < lane < right
-        if lane == row.lane:
+        if lane == own:
             cell = (
                 "◌"
                 if row.origin_checkpoint_id is not None and row.status not in ("failed", "paused")
                 else STATUS_SHAPES.get(row.status, "●")
             )
         elif lane in begins:
-            cell = ("╮" if lane == right else "┬") if lane > row.lane else ("╭" if lane == left else "┬")
-        elif lane in row.lanes:
+            cell = ("╮" if lane == right else "┬") if lane > own else ("╭" if lane == left else "┬")
+        elif lane in passing:
             cell = "┼" if between else "│"
         else:
             cell = "─" if between else " "
         out.append(cell + ("─" if left <= lane < right else " "))
     return "".join(out)
+
+
+def beyond(row: Row, width: int) -> str:
+    """`+2`: the lanes at this row that are not drawn, beside the last one that is; "" where all are."""
+    hidden = sum(lane >= width for lane in {*row.lanes, row.lane})
+    return f"+{hidden}" if hidden else ""

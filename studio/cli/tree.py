@@ -140,15 +140,18 @@ def _text(shown: _Part | Stretch, pages: Iterator[list[Row]], start: int, stop: 
     width = max((max(row.lanes, default=row.lane) for row in first), default=0) + 1 if alone else shown.lane_count
     number = max((len(row.number) for row in first), default=1) + 1 if alone else len(str(len(shown))) + 3
     label = min(34, max((len(line(row.label)) for row in first), default=1)) if alone else 34
+    rest = len(f"+{width}") if width > lanes.MOST else 0
     above: Row | None = None
     for row in chain(first, chain.from_iterable(pages)):
-        out.say(_line(row, above, min(lanes.MOST, width), number, label, out))
+        out.say(_line(row, above, (min(lanes.MOST, width), rest), number, label, out))
         above = row
     if stop < len(shown):
         out.say(out.paint(f"  … {len(shown) - stop:,} later", "dim"))
 
 
-def _line(row: Row, above: Row | None, width: int, number: int, label: int, out: Out) -> str:
+def _line(row: Row, above: Row | None, widths: tuple[int, int], number: int, label: int, out: Out) -> str:
+    """`widths`: lanes that are drawn, and characters that tell of the others."""
+    width, rest = widths
     colour = COLOURS.get(row.status or "", "blue") if row.status != "ran" else "blue"
     if row.origin_checkpoint_id is not None or row.checkpoint.origin == "scratch":
         colour = "magenta" if row.status not in ("failed", "paused") else colour
@@ -169,6 +172,7 @@ def _line(row: Row, above: Row | None, width: int, number: int, label: int, out:
         marks.append(out.paint("HEAD", "bold"))
     cells = [
         out.paint(lanes.draw(row, above, width), colour),
+        *([out.paint(lanes.beyond(row, width).ljust(rest), "dim")] if rest else ()),
         out.paint(f"#{row.number}".rjust(number), "dim"),
         out.paint(name.ljust(label), "bold"),
         out.paint(f"{step:<8}", "dim"),

@@ -78,7 +78,8 @@ def colours(rows: Sequence[Row], after: Sequence[Row]) -> list[dict[int, str]]:
 def draw(row: Row, above: Row | None, first: int, stop: int, lane_colours: Mapping[int, str]) -> Pieces:
     """The lane part of one row: `2 * (stop - first)` cells, `‹` where some are cut off at the left. `above` is the row before.
 
-    A lane that appears here for the first time bends out of this row: `●─╮`.
+    A lane that appears here for the first time bends out of this row: `●─╮`. A row on a lane that is not drawn has its shape at
+    the edge.
     """
     own, own_style = shape(row)
     passing = set(row.lanes)  # thousands of forks pass a row as soon as a checkpoint was forked as often
@@ -106,8 +107,10 @@ def draw(row: Row, above: Row | None, first: int, stop: int, lane_colours: Mappi
             cell, style = " ", ""
         pieces.append((cell, style))
         pieces.append(("─", _reaches(lane, row.lane, near, lane_colours)) if left <= lane < right else (" ", ""))
-    if row.lane != first and row.lanes and min(row.lanes) < first:
+    if row.lane != first and min((*row.lanes, row.lane)) < first:
         pieces[0] = ("‹", "$faint")
+    if not first <= row.lane < stop:
+        pieces[1 if row.lane < first else -2] = (own, f"{own_style} bold")
     return pieces
 
 
