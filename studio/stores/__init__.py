@@ -7,6 +7,7 @@ import re
 
 from studio.errors import OpenError
 from studio.stores.base import Store
+from studio.stores.sniff import has_bytes
 from studio.stores.view import PLAIN, View
 
 MAX_ENTRIES = 5000
@@ -37,11 +38,24 @@ def _open_file(path: str, view: View) -> Store:
     try:
         return SqliteStore(path, tables=view.tables, ignore_wal=view.without_wal)
     except OpenError as error:
+        if not view.without_wal and has_bytes(path + "-wal") and _opens_without_wal(path, view):
+            hint = "Without its -wal, which may belong to another file, it has checkpoints: --without-wal shows them."
+            raise OpenError(error.message, hint, error.slug) from error
         if error.slug != "not-a-database":
             raise
         from studio.stores.lone import open_lone
 
         return open_lone(path, view, error)
+
+
+def _opens_without_wal(path: str, view: View) -> bool:
+    from studio.stores.sqlite import SqliteStore
+
+    try:
+        SqliteStore(path, tables=view.tables, ignore_wal=True).close()
+    except OpenError:
+        return False
+    return True
 
 
 def _open_only_one(folder: str, view: View) -> Store:

@@ -92,7 +92,7 @@ def read_header(path: str, shown: str = "") -> Header:
     except OSError as error:
         raise OpenError(f"{shown} cannot be read: {why(error)}.", slug="unreadable") from error
     if not head:
-        more = " Its -wal holds data that SQLite cannot use without it." if _has_bytes(path + "-wal") else ""
+        more = " Its -wal holds data that SQLite cannot use without it." if has_bytes(path + "-wal") else ""
         raise OpenError(f"{shown} is empty: it has zero bytes.{more}", ELSEWHERE, "empty")
     if head[:16] != MAGIC:
         if not head.strip(b"\0"):
@@ -183,7 +183,8 @@ def _all_zero(file: BinaryIO) -> bool:
     return True
 
 
-def _has_bytes(path: str) -> bool:
+def has_bytes(path: str) -> bool:
+    """Whether a file is there and not empty."""
     try:
         return os.path.getsize(path) > 0
     except OSError:

@@ -197,3 +197,17 @@ def test_the_file_without_its_wal_is_a_view_with_forks_of_its_own(shop: Path) ->
         assert session.preview(ForkRequest(head, in_place=True)).refused
         assert isinstance(made.address, Address)
     assert folder_snapshot(shop.parent) == before
+
+
+def test_a_log_of_another_database_does_not_hide_that_the_file_alone_can_be_read(shop: Path, tmp_path: Path) -> None:
+    with closing(sqlite3.connect(tmp_path / "other.sqlite")) as other:
+        other.execute("PRAGMA journal_mode = wal")
+        other.execute("CREATE TABLE accounts (name, filler)")
+        other.execute("INSERT INTO accounts VALUES ('a', zeroblob(20000))")
+        other.commit()
+        shop.with_name(shop.name + "-wal").write_bytes((tmp_path / "other.sqlite-wal").read_bytes())
+    with pytest.raises(OpenError, match="its tables are accounts") as refused:
+        open_store(str(shop))
+    assert "--without-wal" in refused.value.hint
+    with closing(open_store(str(shop), View(without_wal=True))) as alone:
+        assert "done" in {keys.thread_id for keys in alone.threads()}
