@@ -28,6 +28,9 @@ def search(session: Session, text: str, thread_id: str | None = None, limit: int
     """Hits in the given thread, then, with `others`, in the rest; each value once, at the first checkpoint that holds it.
 
     A text without capitals is found in any case. At most `limit` hits.
+
+    Unless secrets are shown, a hit that lies within a masked part or crosses its edge is none: whoever guesses a secret bit by
+    bit must not learn that a bit fits. Who searches for a whole secret learns where it is stored, and reads only a mask there.
     """
     if not text:
         return
@@ -62,35 +65,41 @@ def _search_thread(session: Session, text: str, thread_id: str, tree_of: Callabl
         lowered = data.lower() if folded else data
         return any(needle in lowered for needle in needles) or any(needle in data for needle in packed)
 
-    def find(value: str) -> int:
-        return (value.lower() if folded else value).find(text)
+    def fold(value: str) -> str:
+        return _folded(value) if folded else value
 
-    def matches(value: Value) -> int:
+    def matches(value: Value) -> bool:
         if isinstance(value, str):
-            return find(value)
-        return 0 if number is not None and not isinstance(value, bool) and value == number else -1
+            return text in fold(value)
+        return number is not None and not isinstance(value, bool) and value == number
 
-    def excerpt(path: str, value: Value, at: int, root: dict[str, Value]) -> str:
+    def excerpt(place: str, value: Value, root: dict[str, Value]) -> str | None:
+        """What is shown of a hit; None where all that fits is hidden. `place`: whose name speaks of the value."""
         if not isinstance(value, str):
-            return masking.text(preview.number(value), masking.name_in(path, root), show_secrets=session.show_secrets)
+            return masking.text(preview.number(value), masking.name_in(place, root), show_secrets=session.show_secrets)
+        whole = fold(value)
         if session.show_secrets:
-            return _excerpt(value, at, False, False)
-        if masking.reason_at(path, value, root) == secrets.BY_NAME:
-            return masking.MASKED
-        shown, before, after = secrets.masked_around(value, at)  # secrets go before the cut, which could leave half of one
-        return _excerpt(shown, find(shown), before, after) if find(shown) >= 0 else masking.MASKED
+            return _excerpt(value, whole.find(text))
+        if masking.reason_at(place, value, root) == secrets.BY_NAME:
+            return masking.MASKED if whole == text else None
+        return _masked_excerpt(value, whole, text)
 
     for raw in session.overlay.scan(thread_id):
         values = {**(_stored(raw) if holds(raw.blob) else {}), **deltas.rebuilt(raw, holds)}
         address = raw.header.address
-        for path, value, at in _hits(values, matches, holds, clean):
+        for path, place, value in _hits(values, matches, holds, clean):
             key = (address.checkpoint_ns, path, hash(value))
-            if key not in seen:
-                seen.add(key)
-                tree = tree_of(thread_id) if tree is None else tree
-                row = tree.row(address) if address in tree else None
-                called = (row.number, row.label) if row is not None else (None, "")
-                yield Hit(address, called[0], path, excerpt(path, value, at, values), called[1])
+            if key in seen:
+                continue
+            seen.add(key)
+            shown = excerpt(place, value, values)
+            if shown is None:
+                continue
+            tree = tree_of(thread_id) if tree is None else tree
+            row = tree.row(address) if address in tree else None
+            called = (row.number, row.label) if row is not None else (None, "")
+            told = path if session.show_secrets else masking.secret_place(path, values) or path
+            yield Hit(address, called[0], told, shown, called[1])
 
 
 class _Deltas:
@@ -156,16 +165,17 @@ def _number_needles(text: str) -> tuple[float | None, list[bytes]]:
 
 
 def _hits(
-    values: dict[str, Value], matches: Callable[[Value], int], holds: Callable[[bytes], bool], clean: set[int]
-) -> Iterator[tuple[str, Value, int]]:
-    """(path, value, position in it) of every text, number and name in the values that holds the searched one."""
+    values: dict[str, Value], matches: Callable[[Value], bool], holds: Callable[[bytes], bool], clean: set[int]
+) -> Iterator[tuple[str, str, Value]]:
+    """(path, place, value) of every text, number and name in the values that holds the searched one. The place is the path of
+    what a name speaks of: of a name itself, the map that it stands in."""
     stack: list[tuple[tuple[str, ...], Value]] = [((name,), value) for name, value in reversed(values.items())]
     while stack:
         steps, value = stack.pop()
         if isinstance(value, (str, int, float)):
-            at = matches(value)
-            if at >= 0:
-                yield join_path(list(steps)), value, at
+            if matches(value):
+                path = join_path(list(steps))
+                yield path, path, value
             continue
         if isinstance(value, Tagged) and value.raw is not None:
             identity = hash(value.raw)
@@ -179,12 +189,42 @@ def _hits(
         inner = children(value)
         named = isinstance(value, (dict, MapValue)) or (isinstance(value, Tagged) and value.kind == "fields")
         for step, _ in inner if named else ():  # a position is nothing that was stored
-            if (at := matches(step)) >= 0:
-                yield join_path([*steps, step]), step, at
+            if matches(step):
+                yield join_path([*steps, step]), join_path(list(steps)), step
         stack.extend(((*steps, step), child) for step, child in reversed(inner))
 
 
-def _excerpt(shown: str, at: int, before: bool, after: bool) -> str:
-    """The text around a hit; `before` and `after` say that there is more of it than `shown`."""
+def _folded(value: str) -> str:
+    """In small letters, each at the place where it was: the one letter that becomes two stays as it is."""
+    small = value.lower()
+    return small if len(small) == len(value) else value.replace("\u0130", "\u2400").lower()
+
+
+def _excerpt(shown: str, at: int) -> str:
     start, stop = max(0, at - CONTEXT), at + 2 * CONTEXT
-    return ("…" if start or before else "") + shown[start:stop] + ("…" if stop < len(shown) or after else "")
+    return ("…" if start else "") + shown[start:stop] + ("…" if stop < len(shown) else "")
+
+
+def _masked_excerpt(value: str, whole: str, text: str) -> str | None:
+    """Around the first hit that no secret part of the value holds a piece of; secrets go before the cut. `whole`: to look in."""
+    hidden = secrets.spans(value)
+    at, passed, moved = whole.find(text), 0, 0
+    while at >= 0:
+        while passed < len(hidden) and hidden[passed][1] <= at:
+            moved += len(masking.MASKED) - (hidden[passed][1] - hidden[passed][0])
+            passed += 1
+        crossed = _crossed(hidden, passed, at, at + len(text))
+        if crossed is None:
+            return _excerpt(secrets.replaced(value, hidden), at + moved)
+        at = whole.find(text, max(at + 1, crossed - len(text)))
+    return None
+
+
+def _crossed(hidden: list[tuple[int, int]], first: int, start: int, stop: int) -> int | None:
+    """The end of a hidden part, from the `first` on, that a stretch of the text holds a piece of and not all of it."""
+    for begin, end in islice(hidden, first, None):
+        if begin >= stop:
+            break
+        if begin < start or end > stop:
+            return end
+    return None

@@ -210,6 +210,7 @@ def test_counts_of_tokens_and_empty_values_stay_readable(value: Any) -> None:
 
 
 def test_a_private_key_is_masked_with_its_body() -> None:
+    assert secrets.mask_text('if "-----BEGIN PRIVATE KEY-----" in text: ...') == 'if "-----BEGIN PRIVATE KEY-----" in text: ...'
     text = "before -----BEGIN RSA PRIVATE KEY-----\nMIIabc\nxyz=\n-----END RSA PRIVATE KEY----- after"
     assert secrets.mask_text(text) == "before [masked] after"
     assert "MIIabc" not in secrets.mask_text(text[:50])
@@ -283,6 +284,14 @@ def test_a_secret_in_the_middle_of_a_huge_text_is_found_in_linear_time(filler: s
     assert secrets.has_secret(f"{half} sk-ant-api03-abcdefghijklmnop {half}")
     assert not secrets.has_secret(half + " .eyJ :// " + half)
     assert time.perf_counter() - start < 20
+
+
+@pytest.mark.parametrize("filler", ["-----BEGIN PRIVATE KEY-----", "-----BEGIN PRIVATE KEY-----\na-b ", "-----BEGIN A "])
+def test_beginnings_of_private_keys_without_end_take_linear_time(filler: str) -> None:
+    text = filler * (4_000_000 // len(filler))
+    start = time.process_time()
+    secrets.mask_text(text)
+    assert time.process_time() - start < 10
 
 
 @given(st.text("abcKEYkeytokenTOKENpass_- 1.é", max_size=24))

@@ -12,7 +12,7 @@ from studio.codec.inert import MISSING, Missing
 from studio.codec.paths import child, find_index, list_of
 from studio.model import Tagged_JSON, Value
 from studio.render import pairs, secrets
-from studio.tagged import dumps, split_path, to_tagged
+from studio.tagged import dumps, join_path, split_path, to_tagged
 from studio.value import MapValue
 
 MASKED = secrets.MASKED
@@ -48,6 +48,18 @@ def below(name: str | None, parent: Value | Missing, step: str) -> str | None:
 def _member(parent: Value, step: str) -> str | int | None:
     items = list_of(parent)
     return step if items is None else find_index(items, step)
+
+
+def secret_place(path: str, root: Value | Missing = MISSING) -> str | None:
+    """The outermost place on the way to a value that has a secret's name, or None: what lies below is hidden with its names."""
+    name: str | None = None
+    steps = split_path(path)
+    for at, step in enumerate(steps):
+        name = below(name, root, step)
+        if name is not None and secrets.is_secret_name(name):
+            return join_path(steps[: at + 1])
+        root = MISSING if isinstance(root, Missing) else child(root, step)
+    return None
 
 
 def reason_at(path: str, value: Value, root: Value | Missing = MISSING) -> str | None:

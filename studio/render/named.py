@@ -119,21 +119,6 @@ def spans(text: str, is_secret: IsSecret) -> Iterator[Span]:
                 yield value.span()
 
 
-def masked(text: str, is_secret: IsSecret, instead: str) -> str:
-    """The text with `instead` in the place of every such value."""
-    found = sorted(spans(text, is_secret))
-    if not found:
-        return text
-    parts, at = [], 0
-    for start, end in found:
-        if end <= at:
-            continue
-        if start >= at:
-            parts += [text[at:start], instead]
-        at = end
-    return "".join([*parts, text[at:]])
-
-
 def _under(text: str, search: re.Pattern[str], is_secret: IsSecret) -> Iterator[Span]:
     at = 0
     while (found := search.search(text, at)) is not None:

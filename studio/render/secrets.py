@@ -48,6 +48,9 @@ _PLAIN_VARIABLE = lazy(
 _STEMS = ("key", "token", "bearer", "authorization", "pass", "pwd", "secret", "credential", "cookie")
 """One of them stands in every name of a secret."""
 _COUNT_NAMES = lazy(r"(?:max|min|total|input|output|prompt|completion|num|count|cached|reasoning|audio|context|used)_?tokens?$")
+_PEM = r"(?:[A-Z]+ ){0,4}PRIVATE KEY(?: BLOCK)?-----"
+_PEM_BODY = r"[^-]{0,20000}+(?:-(?!----)[^-]{0,20000}+){0,200}+"
+"""Up to the next five dashes: what follows one beginning is never looked at for another."""
 _SHAPES = (
     (("sk-",), lazy(r"\bsk-(?:[A-Za-z]+-)*[A-Za-z0-9_\-]{16,}")),
     (("AKIA", "ASIA"), lazy(r"\b(?:AKIA|ASIA)[A-Z0-9]{16}\b")),
@@ -66,8 +69,7 @@ _SHAPES = (
     (
         ("-----BEGIN",),
         lazy(
-            r"-----BEGIN (?:[A-Z]+ )*PRIVATE KEY-----(?:.{0,20000}?-----END (?:[A-Z]+ )*PRIVATE KEY-----|[^-]{0,20000})",
-            re.DOTALL,
+            rf"-----BEGIN {_PEM}(?:{_PEM_BODY}-----END {_PEM}|(?=[\s\\A-Za-z0-9+/]){_PEM_BODY})",
         ),
     ),
     (("Bearer",), lazy(r"\bBearer\s+[A-Za-z0-9_\-.=+/]{8,}")),
@@ -75,7 +77,7 @@ _SHAPES = (
     (
         ("uthorization", "UTHORIZATION"),
         lazy(
-            r"""authorization["'\\]*\s*[:=]\s*["'\\]*(?:basic|bearer|token|digest|negotiate|apikey)\s+[^\s"'\\]{4,}""",
+            r"""authorization["'\\]*\s*[:=]\s*["'\\]*(?:token|digest|negotiate|apikey)\s+[^\s"'\\]{4,}""",
             re.IGNORECASE,
         ),
     ),
@@ -106,8 +108,6 @@ _COUNTED = lazy(rf"_tokens?(?:_(?:{_FORM}))*$")
 _LARGEST_COUNT = 10**8
 _LONG = 100_000
 """Characters from which on an answer about a text is kept."""
-_WHOLE = 400_000
-"""Characters of a text up to which all of it is looked at for a part in its middle; of a longer one, as many around the part."""
 _MOST_COUNTS = 1_000
 """Numbers in one value under a name such as `tokens`; more of them are masked unseen."""
 
@@ -172,19 +172,34 @@ def _long_has_secret(text: str) -> bool:
     return _has_secret(text, [(trigger, shape) for trigger, shape in _TRIGGERS if there.issuperset(trigger)])
 
 
-def mask_text(text: str) -> str:
-    """A text with its secrets replaced, for logs and error texts where the rest should stay readable."""
+def spans(text: str) -> list[named.Span]:
+    """Beginning and end of every secret part of a text, in order, none touching another."""
+    found = list(named.spans(text, is_secret_name))
     for trigger, shape in _TRIGGERS_BY_SIGNS["-" in text, "_" in text]:
         if trigger in text:
-            text = shape.sub(MASKED, text)
-    return named.masked(text, is_secret_name, MASKED)
+            found += [match.span() for match in shape.finditer(text)]
+    apart: list[named.Span] = []
+    for start, end in sorted(found):
+        if apart and start <= apart[-1][1]:
+            apart[-1] = apart[-1][0], max(end, apart[-1][1])
+        else:
+            apart.append((start, end))
+    return apart
 
 
-def masked_around(text: str, at: int) -> tuple[str, bool, bool]:
-    """What a text holds around a position, its secrets replaced, and whether more of it lies before and after that."""
-    start = 0 if len(text) <= _WHOLE else max(0, at - _WHOLE // 2)
-    stop = len(text) if len(text) <= _WHOLE else at + _WHOLE // 2
-    return mask_text(text[start:stop]), start > 0, stop < len(text)
+def mask_text(text: str) -> str:
+    """A text with its secrets replaced, for logs and error texts where the rest should stay readable."""
+    found = spans(text)
+    return replaced(text, found) if found else text
+
+
+def replaced(text: str, parts: Sequence[named.Span]) -> str:
+    """The text with a mask in the place of each of the parts, which `spans` gave."""
+    pieces, at = [], 0
+    for start, end in parts:
+        pieces += [text[at:start], MASKED]
+        at = end
+    return "".join([*pieces, text[at:]])
 
 
 def is_secret_name(key: str) -> bool:
