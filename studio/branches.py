@@ -1,22 +1,26 @@
 """Two branches side by side: from where they part, step by step, to how their ends differ.
 
 Steps are aligned by the tasks that ran in them, not by their numbers, so that one superstep more on one side moves nothing else.
-Of two steps that belong together, what each wrote says whether they did the same.
+Of two steps that belong together, what each wrote says whether they did the same: in whatever order, at whatever place of a list.
 """
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Hashable, Iterator, Sequence
 from difflib import SequenceMatcher
-from typing import TYPE_CHECKING, Literal
+from itertools import pairwise
+from typing import TYPE_CHECKING
 
 from msgspec import Struct
 
+from studio.chats import Chats, chats
+from studio.codec.paths import child, list_of, split_path
 from studio.errors import RefError
 from studio.model import Address, Change, Comparison, State, Value
 from studio.render import preview
 from studio.tracing import way
-from studio.value import equal
+from studio.value import sort_key
 
 if TYPE_CHECKING:
     from studio.session import Session
@@ -25,10 +29,6 @@ MOST_STEPS = 1_000
 """Supersteps of each side that are aligned: the first ones since the branches part."""
 MOST_READ = 200
 """Pairs of supersteps whose writes are compared."""
-MOST_MESSAGES = 2_000
-"""Messages of each end that are aligned: the last ones."""
-
-How = Literal["same", "changed", "left", "right"]
 
 
 class StepPair(Struct, frozen=True):
@@ -43,17 +43,19 @@ class StepPair(Struct, frozen=True):
     after: Value = None
 
 
-class MessagePair(Struct, frozen=True):
-    """A message of each end that belong together, or one that only one end has."""
+class Wrote(Struct, frozen=True):
+    """A value that a superstep left behind. `gone`: it took the value away, or never had it. `shared`: the one beside it did so,
+    too."""
 
-    left: Value
-    right: Value
-    how: How
+    path: str
+    value: Value
+    gone: bool
+    shared: bool
 
 
 class Branches(Struct, frozen=True):
     """`ancestor`: the last checkpoint that both ways share, None where they share none. `first`: place of the first pair that is
-    not the same, None where all are. `cut`: supersteps and messages that were left out, on both sides together."""
+    known to differ, None where there is none. `cut`: supersteps that were left out, on both sides together."""
 
     left: State
     right: State
@@ -61,24 +63,76 @@ class Branches(Struct, frozen=True):
     steps: tuple[StepPair, ...]
     first: int | None
     ends: Comparison
-    messages: tuple[MessagePair, ...]
+    chats: Chats
     cut: int
 
 
 def side_by_side(session: Session, left: Address, right: Address) -> Branches:
     """The branches that lead to two checkpoints of a file, of one thread or of two. RefError: one is not there."""
-    ways = [way(session, left), way(session, right)]
-    shared = set(ways[0]) & set(ways[1])
-    ancestor = next((address for address in reversed(ways[0]) if address in shared), None)
-    apart = [[address for address in one if address not in shared] for one in ways]
+    ancestor, apart = _parted(session, left, right)
     cut = sum(max(0, len(one) - MOST_STEPS) for one in apart)
     steps = tuple(_steps(session, apart[0][:MOST_STEPS], apart[1][:MOST_STEPS]))
-    first = next((place for place, pair in enumerate(steps) if not pair.same), None)
+    first = next(
+        (place for place, pair in enumerate(steps) if pair.same is False or pair.left is None or pair.right is None), None
+    )
     ends = [session.state(left), session.state(right)]
-    chats = [_messages(state) for state in ends]
-    cut += sum(max(0, len(one) - MOST_MESSAGES) for one in chats)
-    messages = tuple(_paired_messages(chats[0][-MOST_MESSAGES:], chats[1][-MOST_MESSAGES:]))
-    return Branches(ends[0], ends[1], ancestor, steps, first, session.compare(right, left), messages, cut)
+    talk = chats(ends[0].values, ends[1].values)
+    return Branches(ends[0], ends[1], ancestor, steps, first, session.compare(right, left), talk, cut)
+
+
+def wrote(session: Session, pair: StepPair) -> tuple[tuple[Wrote, ...], tuple[Wrote, ...]]:
+    """What the supersteps of a pair left behind: what only one of them did first, and values before messages."""
+    if pair.left is not None and pair.right is not None and _repeated(session, pair.left, pair.right):
+        changes = sorted(session.compare(pair.right, pair.left).changes, key=_is_talk)
+        return (
+            tuple(Wrote(one.path, None if one.op == "add" else one.before, one.op == "add", False) for one in changes),
+            tuple(Wrote(one.path, None if one.op == "remove" else one.after, one.op == "remove", False) for one in changes),
+        )
+    left, right = (_did(session, address) if address is not None else [] for address in (pair.left, pair.right))
+    return _marked(left, right), _marked(right, left)
+
+
+# ------------------------------------------------------------------ where they part
+
+
+def _parted(session: Session, left: Address, right: Address) -> tuple[Address | None, tuple[list[Address], list[Address]]]:
+    """(the last checkpoint that both branches grew from, what each has behind it)."""
+    here, there = _way(session, left), _way(session, right)
+    count = 0
+    while count < min(len(here), len(there)) and here[count] == there[count]:
+        count += 1
+    return here[count - 1] if count else None, (here[count:], there[count:])
+
+
+def _way(session: Session, address: Address) -> list[Address]:
+    """The branch of a checkpoint; a fork stands in the place of what it was made from, in whichever thread that is."""
+    found = way(session, address)
+    return [at for at, following in pairwise([*found, None]) if following is None or _made_from(session, following) != at]
+
+
+def _made_from(session: Session, address: Address) -> Address | None:
+    return session.forest.made_from(address) or session.origin(address)
+
+
+def _stands_for(session: Session, address: Address) -> Address:
+    """What a fork was made from in the end; any other checkpoint stands for itself."""
+    seen = {address}
+    while (origin := _made_from(session, address)) is not None and origin not in seen:
+        try:
+            session.row(origin)
+        except RefError:  # what it was made from is no longer there
+            break
+        address = origin
+        seen.add(origin)
+    return address
+
+
+def _repeated(session: Session, here: Address, there: Address) -> bool:
+    """Whether both are the same superstep, but for what was set by hand."""
+    return here == there or _stands_for(session, here) == _stands_for(session, there)
+
+
+# ------------------------------------------------------------------ step by step
 
 
 def _steps(session: Session, left: Sequence[Address], right: Sequence[Address]) -> Iterator[StepPair]:
@@ -89,102 +143,131 @@ def _steps(session: Session, left: Sequence[Address], right: Sequence[Address]) 
             yield StepPair(here, there)
             continue
         read += 1
-        if here in (session.origin(there), session.forest.made_from(there)) or there in (
-            session.origin(here),
-            session.forest.made_from(here),
-        ):  # the fork repeats the step, but for what was set
+        if _repeated(session, here, there):
             yield _edited(here, there, session.compare(there, here).changes)
         else:
-            yield _step(here, there, _wrote(session, here), _wrote(session, there))
+            yield _step(here, there, _did(session, here), _did(session, there))
 
 
 def _edited(here: Address, there: Address, changes: Sequence[Change]) -> StepPair:
-    if not changes:
+    change = min(changes, key=_is_talk, default=None)
+    if change is None:
         return StepPair(here, there, True)
-    return StepPair(here, there, False, changes[0].path, changes[0].before, changes[0].after)
+    return StepPair(here, there, False, change.path, change.before, change.after)
 
 
-def _step(here: Address, there: Address, mine: dict[str, Change], other: dict[str, Change]) -> StepPair:
-    for path in dict.fromkeys([*mine, *other]):
-        one, two = mine.get(path), other.get(path)
-        before, after = one.after if one is not None else None, two.after if two is not None else None
-        if one is None or two is None or one.op != two.op or not alike(before, after):
-            return StepPair(here, there, False, path, before, after)
-    return StepPair(here, there, True)
+class _Deed(Struct, frozen=True):
+    """A change of a superstep: `kind` and `place` say what was done where, `what` what was left there."""
+
+    change: Change
+    place: tuple[str, ...]
+    what: bytes
 
 
-def _tasks(session: Session, address: Address) -> Hashable:
-    """What names a superstep: the tasks that ran in it, else what made it."""
-    row = session.row(address)
-    names = tuple(sorted(str(run.name) for run in row.nodes))
-    return names or (row.checkpoint.source if row.checkpoint.source in ("input", "update") else "",)
+def _step(here: Address, there: Address, mine: Sequence[_Deed], other: Sequence[_Deed]) -> StepPair:
+    left, right = _apart(mine, other), _apart(other, mine)
+    if not left and not right:
+        return StepPair(here, there, True)
+    deed = (left or right)[0]
+    beside = next((one for one in (right if left else []) if one.place == deed.place), None)
+    one, two = (deed, beside) if left else (None, deed)
+    return StepPair(here, there, False, deed.change.path, _left_behind(one), _left_behind(two))
 
 
-def _wrote(session: Session, address: Address) -> dict[str, Change]:
+def _left_behind(deed: _Deed | None) -> Value:
+    return None if deed is None or deed.change.op == "remove" else deed.change.after
+
+
+def _apart(mine: Sequence[_Deed], other: Sequence[_Deed]) -> list[_Deed]:
+    """What the other side did not do."""
+    left = Counter((deed.place, deed.what) for deed in other)
+    found = []
+    for deed in mine:
+        if left[deed.place, deed.what]:
+            left[deed.place, deed.what] -= 1
+        else:
+            found.append(deed)
+    return found
+
+
+def _marked(mine: Sequence[_Deed], other: Sequence[_Deed]) -> tuple[Wrote, ...]:
+    apart = set(map(id, _apart(mine, other)))
+    ordered = sorted(mine, key=lambda deed: id(deed) not in apart)
+    return tuple(
+        Wrote(deed.change.path, _left_behind(deed), deed.change.op == "remove", id(deed) not in apart) for deed in ordered
+    )
+
+
+def _did(session: Session, address: Address) -> list[_Deed]:
+    """What a superstep changed, values before messages."""
     base = session.base_of(address) or session.forest.made_from(address)
     try:
-        return {change.path: change for change in session.compare(address, base).changes}
+        changes = session.compare(address, base).changes
     except RefError:  # what a fork was made from is no longer there
-        return {}
+        return []
+    values = session.state(address).values
+    deeds = []
+    for change in sorted(changes, key=_is_talk):
+        removed = change.op == "remove"
+        what = sort_key(_content(change.before if removed else change.after))
+        deeds.append(_Deed(change, ("-" if removed else "+", *_place(dict(values), change.path)), what))
+    return deeds
 
 
-def _aligned(left: Sequence[Hashable], right: Sequence[Hashable]) -> Iterator[tuple[int | None, int | None]]:
-    """Places of both sequences in order, equal items together; items that stand in the same place belong together, too, if one
-    of the two has no name of its own: an edit beside the step that it replaces."""
-    for op, start, stop, other_start, other_stop in SequenceMatcher(None, left, right, autojunk=False).get_opcodes():
+def _place(at: Value, path: str) -> Iterator[str]:
+    """The steps of a path; the positions in lists all count as one."""
+    for step in split_path(path):
+        yield "" if list_of(at) is not None else step
+        try:
+            at = child(at, step)
+        except (LookupError, ValueError):
+            at = None
+
+
+def _content(value: Value) -> Value:
+    """A value by which two branches are compared: a message without its id, which differs from run to run."""
+    if isinstance(value, list):
+        return [_said(item) for item in value]
+    return _said(value)
+
+
+def _said(value: Value) -> Value:
+    found = preview.message(value)
+    if found is None:
+        return value
+    return ["message", found.role, found.text, found.name, [[call.name, call.args] for call in found.tool_calls]]
+
+
+def _is_talk(change: Change) -> bool:
+    """Whether it is about a message: those say at length what the values say in short."""
+    return preview.role_of(change.before if change.op == "remove" else change.after) is not None
+
+
+def _tasks(session: Session, address: Address) -> frozenset[str]:
+    """What names a superstep: the tasks that ran in it, a fork by those that it repeats; else what made it."""
+    row = session.row(_stands_for(session, address))
+    names = frozenset(str(run.name) for run in row.nodes)
+    return names or (frozenset({f"({row.checkpoint.source})"}) if row.checkpoint.source in ("input", "update") else frozenset())
+
+
+def _aligned(left: Sequence[frozenset[str]], right: Sequence[frozenset[str]]) -> Iterator[tuple[int | None, int | None]]:
+    """Places of both sequences in order, equal items together; between them those that have a task in common, or that stand in
+    the same place where one of the two has no name of its own: an edit beside the step that it replaces."""
+    names: dict[Hashable, int] = {}
+    numbered = [[names.setdefault(item, len(names)) for item in side] for side in (left, right)]
+    for op, start, stop, other_start, other_stop in SequenceMatcher(None, numbered[0], numbered[1], autojunk=False).get_opcodes():
         if op == "equal":
             yield from zip(range(start, stop), range(other_start, other_stop), strict=True)
             continue
-        ones, others = list(range(start, stop)), list(range(other_start, other_stop))
-        while ones and others and ("",) in (left[ones[0]], right[others[0]]):
-            yield ones.pop(0), others.pop(0)
-        yield from ((one, None) for one in ones)
+        others = list(range(other_start, other_stop))
+        for one in range(start, stop):
+            beside = next((place for place, other in enumerate(others) if left[one] & right[other]), None)
+            if beside is None and others and not (left[one] and right[others[0]]):
+                beside = 0
+            if beside is None:
+                yield one, None
+                continue
+            yield from ((None, other) for other in others[:beside])
+            yield one, others[beside]
+            del others[: beside + 1]
         yield from ((None, other) for other in others)
-
-
-def _messages(state: State) -> list[Value]:
-    """The conversation of a state."""
-    channels = preview.message_channels(state.values)
-    return state.values[channels[0]] if channels else []
-
-
-def _paired_messages(left: Sequence[Value], right: Sequence[Value]) -> Iterator[MessagePair]:
-    """By id where both ends have it, else by role and words."""
-    ids = {_id(item) for item in left} & {_id(item) for item in right} - {None}
-
-    def key(item: Value) -> Hashable:
-        ident = _id(item)
-        return ("id", ident) if ident in ids else _words(item)
-
-    for op, start, stop, other_start, other_stop in SequenceMatcher(
-        None, [key(item) for item in left], [key(item) for item in right], autojunk=False
-    ).get_opcodes():
-        if op == "equal":
-            for one, other in zip(left[start:stop], right[other_start:other_stop], strict=True):
-                yield MessagePair(one, other, "same" if alike(one, other) else "changed")
-            continue
-        yield from (MessagePair(one, None, "left") for one in left[start:stop])
-        yield from (MessagePair(None, other, "right") for other in right[other_start:other_stop])
-
-
-def alike(one: Value, other: Value) -> bool:
-    """Equal, or messages that say the same under other ids: each run gives new ones."""
-    if equal(one, other):
-        return True
-    if isinstance(one, list) and isinstance(other, list):
-        return len(one) == len(other) and all(alike(mine, its) for mine, its in zip(one, other, strict=True))
-    return preview.role_of(one) is not None and preview.role_of(other) is not None and _words(one) == _words(other)
-
-
-def _id(item: Value) -> str | None:
-    found = preview.role_of(item)
-    ident = found[1].get("id") if found is not None else None
-    return ident if isinstance(ident, str) else None
-
-
-def _words(item: Value) -> Hashable:
-    """Role, text and tool calls of a message."""
-    shown = preview.message(item)
-    if shown is None:
-        return ("", repr(item)[:200])
-    return shown.role, shown.text, tuple((call.name, repr(call.args)) for call in shown.tool_calls)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import operator
+from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
 from typing import Annotated, Any, TypedDict
@@ -12,10 +13,13 @@ import pytest
 from langchain_core.messages import AIMessage, AnyMessage, HumanMessage
 from langgraph.graph import END, START, StateGraph
 from langgraph.graph.message import add_messages
+from langgraph.types import Send
 
-from studio.branches import Branches, side_by_side
+from studio.branches import Branches, StepPair, Wrote, side_by_side, wrote
+from studio.chats import MOST_MESSAGES, chats
 from studio.cli import main
 from studio.model import Address
+from studio.requests import ForkRequest, Patch
 from studio.session import Session
 from tests.factories import config, saver_at
 
@@ -95,10 +99,10 @@ def test_the_first_difference_is_the_value_that_was_set_and_what_follows_is_told
         assert {change.path for change in found.ends.changes} >= {"/turns", "/done/2"}
 
 
-def test_messages_are_paired_by_id_then_by_what_they_say(file: Path) -> None:
+def test_messages_are_paired_by_id_then_by_what_they_say_then_by_who_speaks(file: Path) -> None:
     with closing(Session.open(str(file))) as session:
         found = side_by_side(session, *ends(session))
-        assert [pair.how for pair in found.messages] == ["same", "left", "right", "same"]
+        assert [pair.how for pair in found.chats.pairs] == ["same", "changed", "same"]
 
 
 def test_threads_without_a_common_checkpoint_are_compared_from_their_beginnings(file: Path) -> None:
@@ -107,6 +111,104 @@ def test_threads_without_a_common_checkpoint_are_compared_from_their_beginnings(
         assert found.ancestor is None
         assert all(pair.left is not None and pair.right is not None for pair in found.steps)
         assert found.first is None  # they did the same
+
+
+class Trip(TypedDict, total=False):
+    stops: list[str]
+    detour: bool
+    tired: int
+    log: Annotated[list[str], operator.add]
+
+
+@pytest.fixture
+def trips(tmp_path: Path) -> Iterator[Session]:
+    """start → (detour) → a visit for each stop, in parallel → home; with a scratch file for forks."""
+    builder: StateGraph[Any] = StateGraph(Trip)
+    builder.add_node("start", lambda state: {"log": ["off"], "tired": 0})
+    builder.add_node("detour", lambda state: {"log": ["round the hill"]})
+    builder.add_node("plan", lambda state: {"tired": 1})
+    builder.add_node("visit", lambda stop: {"log": [f"saw {stop}"]})
+    builder.add_node("home", lambda state: {"log": ["there"]})
+    builder.add_edge(START, "start")
+    builder.add_conditional_edges("start", lambda state: "detour" if state.get("detour") else "plan", ["detour", "plan"])
+    builder.add_edge("detour", "plan")
+    builder.add_conditional_edges("plan", lambda state: [Send("visit", stop) for stop in state["stops"]], ["visit"])
+    builder.add_edge("visit", "home")
+    builder.add_edge("home", END)
+    path = tmp_path / "trips.sqlite"
+    with saver_at(path) as saver:
+        graph = builder.compile(checkpointer=saver)
+        graph.invoke({"stops": ["sea", "hill"]}, config("straight"))
+        graph.invoke({"stops": ["hill", "sea"]}, config("reversed"))
+        graph.invoke({"stops": ["sea", "hill"], "detour": True}, config("around"))
+    with closing(Session.open(str(path), scratch=str(tmp_path / "scratch.sqlite"))) as session:
+        yield session
+
+
+def test_parallel_tasks_in_another_order_did_the_same(trips: Session) -> None:
+    found = side_by_side(trips, trips.resolve("head", "straight"), trips.resolve("head", "reversed"))
+    assert labels(trips, found)[-2:] == [("visit ×2", "visit ×2", True), ("home", "home", True)]
+    assert [change.op for change in found.ends.changes if change.channel == "log"], "the order of the list is told at the ends"
+
+
+def test_a_step_that_wrote_the_same_at_a_later_place_of_a_list_did_the_same(trips: Session) -> None:
+    found = side_by_side(trips, trips.resolve("head", "straight"), trips.resolve("head", "around"))
+    assert labels(trips, found)[-5:] == [
+        ("start", "start", True), (None, "detour", None), ("plan", "plan", True),
+        ("visit ×2", "visit ×2", True), ("home", "home", True),
+    ]  # fmt: skip
+
+
+def test_a_fork_stands_beside_what_it_was_made_from_in_its_thread_and_in_a_new_one(trips: Session) -> None:
+    origin, head = trips.resolve("#3", "straight"), trips.resolve("head", "straight")
+    for thread in (None, "trial"):
+        fork = trips.fork(ForkRequest(origin, patch=Patch({"/tired": 9}), new_thread=thread)).address
+        found = side_by_side(trips, head, fork)
+        assert found.ancestor == trips.tree("straight").parent(origin)
+        assert found.steps[0] == StepPair(origin, fork, False, "/tired", trips.state(origin).values["tired"], 9)
+        assert wrote(trips, found.steps[0]) == (
+            (Wrote("/tired", trips.state(origin).values["tired"], False, False),),
+            (Wrote("/tired", 9, False, False),),
+        )
+        again = trips.fork(ForkRequest(fork, patch=Patch({"/detour": True}))).address
+        first = side_by_side(trips, head, again).steps[0]
+        assert (first.left, first.right) == (origin, again)
+
+
+def test_the_same_point_again_is_the_same(trips: Session) -> None:
+    origin = trips.resolve("#3", "straight")
+    found = side_by_side(trips, origin, trips.fork(ForkRequest(origin)).address)
+    assert [pair.same for pair in found.steps] == [True] and found.first is None and not found.ends.changes
+
+
+def test_what_a_step_wrote_alone_comes_before_what_both_wrote(trips: Session) -> None:
+    found = side_by_side(trips, trips.resolve("head", "straight"), trips.resolve("head", "around"))
+    first = next(pair for pair in found.steps if pair.left is not None and pair.right is not None and pair.same is False)
+    left, right = wrote(trips, first)
+    assert [one.path for one in right] == ["/detour", "/stops"] and [one.shared for one in right] == [False, True]
+    assert [one.path for one in left] == ["/stops"] and left[0].shared
+
+
+def test_chats_are_aligned_by_what_is_said_where_each_run_gives_new_ids() -> None:
+    def said(role: str, text: str, ident: str) -> dict[str, str]:
+        return {"role": role, "content": text, "id": ident}
+
+    left = [said("user", "hello", "a1"), said("assistant", "hi", "a2"), said("user", "bye", "a3"), said("assistant", "bye", "a4")]
+    right = [
+        said("user", "hello", "b1"),
+        said("assistant", "hi there", "b2"),
+        said("tool", "ping", "b3"),
+        said("user", "bye", "b4"),
+    ]
+    found = chats({"talk": left}, {"talk": right})
+    assert found.channel == "talk"
+    assert [(pair.left_at, pair.right_at, pair.how) for pair in found.pairs] == [
+        (0, 0, "same"), (1, 1, "changed"), (None, 2, "right"), (2, 3, "same"), (3, None, "left"),
+    ]  # fmt: skip
+    long = [said("user", f"line {index}", f"c{index}") for index in range(5_000)]
+    found = chats({"talk": long}, {"talk": [*long, said("user", "more", "d")]})
+    assert len(found.pairs) == 5_001 and found.pairs[-1].how == "right" and found.cut == 0
+    assert chats({"talk": long}, {"other": 1}).cut == 5_000 - MOST_MESSAGES
 
 
 @pytest.mark.parametrize("sample", ["support_agent", "research_team"])
@@ -139,5 +241,5 @@ def test_the_command_prints_both_sides_and_says_by_its_exit_code_whether_they_di
     doc = json.loads(capsys.readouterr().out)
     assert doc["ancestor"]["number"] == "1" and doc["first_divergence"] == 0
     assert [step["same"] for step in doc["steps"]][-1] is True
-    assert {one["how"] for one in doc["messages"]} == {"same", "left", "right"}
+    assert {one["how"] for one in doc["messages"]} == {"same", "changed"}
     assert main(["compare", str(file), left.checkpoint_id, left.checkpoint_id, "--thread", "t", "--exit-code"]) == 0

@@ -3,18 +3,22 @@
 from __future__ import annotations
 
 from argparse import Namespace
+from itertools import groupby
 from typing import Any
 
-from studio.branches import Branches, MessagePair, StepPair, side_by_side
+from studio.branches import Branches, StepPair, side_by_side
+from studio.chats import MessagePair
 from studio.cli.common import note_problems, opened, say_problems
 from studio.cli.diff import change_lines
 from studio.cli.documents import Documents
 from studio.cli.out import Out
 from studio.model import Address, Value
-from studio.render import labels, masking, preview
+from studio.render import labels, masking
 from studio.render.gate import line
 from studio.session import Session
 
+KEPT = 4
+"""Of messages in a row that are the same, how many are printed: the last ones."""
 HOW = {"same": ("=", "dim"), "changed": ("~", "yellow"), "left": ("<", "red"), "right": (">", "green")}
 
 
@@ -52,18 +56,12 @@ def _text(session: Session, found: Branches, out: Out) -> None:
         where = out.paint(f"  {line(pair.path, 60)}", "dim") if pair.path is not None else ""
         out.say(f"{out.paint(sign, colour)} {_cut(one, width):<{width}}  {_cut(other, width)}{where}".rstrip())
     if found.cut:
-        out.say(
-            out.paint(f"{labels.plural(found.cut, 'superstep or message', 'supersteps and messages')} more, not aligned", "dim")
-        )
+        out.say(out.paint(f"{labels.plural(found.cut, 'more superstep')}, not aligned", "dim"))
     out.say(f"\nat their ends  {labels.plural(len(found.ends.changes), 'difference')}")
     for change in found.ends.changes:
         for text in change_lines(change, out, f"#{session.number(found.left.checkpoint.address)}"):
             out.say(text)
-    if found.messages:
-        out.say("\nmessages")
-    for paired in found.messages:
-        for text in _message_lines(paired, out):
-            out.say(text)
+    _talk(found, out)
     say_problems(out, found.ends.problems)
 
 
@@ -102,15 +100,32 @@ def _difference(session: Session, pair: StepPair, out: Out) -> str:
     return f"{sides}  {line(pair.path, 80)}  {out.paint(before, 'red')} | {out.paint(after, 'green')}"
 
 
-def _message_lines(pair: MessagePair, out: Out) -> list[str]:
+def _talk(found: Branches, out: Out) -> None:
+    """Both chats in one column; of many messages in a row that are the same only the last ones."""
+    if found.chats.channel is not None:
+        out.say(f"\n{line(found.chats.channel, 60)}")
+    for how, group in groupby(found.chats.pairs, key=lambda pair: pair.how):
+        pairs = list(group)
+        folded = len(pairs) - KEPT if how == "same" and len(pairs) > KEPT + 1 else 0
+        if folded:
+            out.say(out.paint(f"= {labels.plural(folded, 'message')} that both have", "dim"))
+        for pair in pairs[folded:]:
+            for text in _message_lines(pair, found.chats.channel, out):
+                out.say(text)
+    if found.chats.cut:
+        out.say(out.paint(f"{labels.plural(found.chats.cut, 'more message')}, not aligned", "dim"))
+
+
+def _message_lines(pair: MessagePair, channel: str | None, out: Out) -> list[str]:
     sign, colour = HOW[pair.how]
     if pair.how == "changed":
-        return [f"{out.paint('<', 'red')} {_message(pair.left, out)}", f"{out.paint('>', 'green')} {_message(pair.right, out)}"]
-    return [f"{out.paint(sign, colour)} {_message(pair.left if pair.how != 'right' else pair.right, out)}"]
+        one, other = _message(pair.left, channel, out), _message(pair.right, channel, out)
+        return [f"{out.paint('<', 'red')} {one}", f"{out.paint('>', 'green')} {other}"]
+    return [f"{out.paint(sign, colour)} {_message(pair.left if pair.how != 'right' else pair.right, channel, out)}"]
 
 
-def _message(value: Value, out: Out) -> str:
-    return out.brief(value, max(60, out.width - 4)) if preview.role_of(value) is not None else "?"
+def _message(value: Value, channel: str | None, out: Out) -> str:
+    return out.brief(value, max(60, out.width - 4), channel)
 
 
 def _document(session: Session, found: Branches, out: Out) -> dict[str, Any]:
@@ -139,11 +154,11 @@ def _document(session: Session, found: Branches, out: Out) -> dict[str, Any]:
         "messages": [
             {
                 "how": pair.how,
-                "left": None if pair.how == "right" else documents.value(pair.left),
-                "right": None if pair.how == "left" else documents.value(pair.right),
+                "left": None if pair.how == "right" else documents.value(pair.left, found.chats.channel),
+                "right": None if pair.how == "left" else documents.value(pair.right, found.chats.channel),
             }
-            for pair in found.messages
+            for pair in found.chats.pairs
         ],
-        "cut": found.cut,
+        "cut": found.cut + found.chats.cut,
         "problems": [*documents.problems(found.ends.problems), *documents.problems(session.problems())],
     }
