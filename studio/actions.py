@@ -74,8 +74,8 @@ ACTIONS: tuple[Action, ...] = (
     Action("why", "Why", "Who wrote the selected value, and what led to it.", ("b",), ("checkpoint",), "View", footer=True),
     Action(
         "base",
-        "Compare from here",
-        "Pin this checkpoint as the base of every diff; again to go back to the parent.",
+        "Pin as base",
+        "Every diff is then against this checkpoint, Branches and compare too; again to unpin it.",
         ("d",),
         ("checkpoint",),
         "View",

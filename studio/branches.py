@@ -107,7 +107,7 @@ def _parted(session: Session, left: Address, right: Address) -> tuple[Address | 
 def _way(session: Session, address: Address) -> list[Address]:
     """The branch of a checkpoint; a fork stands in the place of what it was made from, in whichever thread that is."""
     found = way(session, address)
-    return [at for at, following in pairwise([*found, None]) if following is None or _made_from(session, following) != at]
+    return [at for at, following in pairwise(found) if _made_from(session, following) != at] + found[-1:]
 
 
 def _made_from(session: Session, address: Address) -> Address | None:

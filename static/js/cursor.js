@@ -1,7 +1,7 @@
 // The cursor of the timeline: rows and links move it, the URL follows, the stage is fetched. The server decides everything that is drawn.
 
 const byId = (id) => document.getElementById(id);
-const HERE = ["tab", "base", "base_ns", "node"]; // what stays when another row is chosen
+const HERE = ["tab", "base", "base_ns", "left", "left_ns", "left_thread", "node"]; // what stays when another row is chosen
 const ROW = 40;
 let waiting = null; // a move that goes on when a chunk of rows has arrived
 let restore = null; // scroll position and focus to give back after the swap
@@ -60,7 +60,7 @@ function rowTarget(row) {
   const url = new URL(row.href), here = new URLSearchParams(location.search);
   for (const name of HERE) {
     const value = here.get(name);
-    if (value !== null && !(here.get("tab") === "branches")) url.searchParams.set(name, value);
+    if (value !== null) url.searchParams.set(name, value);
   }
   return url.href;
 }
@@ -125,10 +125,18 @@ export function showSelected() {
   byId("centre")?.querySelector(".selected")?.scrollIntoView({ block: "nearest" });
 }
 
+/** Mark the row that every diff is compared with. */
+function markPinned() {
+  const pinned = rowAt(cursor()?.dataset.pinned);
+  for (const old of byId("rows")?.querySelectorAll(".row.pinned") ?? []) if (old !== pinned) old.classList.remove("pinned");
+  pinned?.classList.add("pinned");
+}
+
 /** Let the timeline show where the stage is. */
 export function follow() {
   const at = cursor(), rows = byId("rows");
   if (!at || !rows) return;
+  markPinned();
   if (chosen === at.dataset.row) chosen = null;
   if (chosen) return; // an older answer: the stage of the row that was chosen since is on its way
   const row = rowAt(at.dataset.row);
@@ -166,6 +174,7 @@ document.addEventListener("htmx:after:swap", (event) => {
     if (!back?.scroll) showSelected();
     follow();
   } else if (target?.closest?.("#timeline") || event.target.closest?.("#timeline")) {
+    markPinned();
     mark(rowAt(current())); // the cursor may have moved while the rows were on their way
     const step = waiting;
     waiting = null;
@@ -186,4 +195,5 @@ document.addEventListener("htmx:before:history:restore", (event) => {
 const first = selectedRow();
 if (first) first.scrollIntoView({ block: "center" });
 else if (cursor()) follow();
+markPinned();
 showSelected();

@@ -6,6 +6,7 @@ from argparse import Namespace
 from itertools import groupby
 from typing import Any
 
+from studio.beside import parted
 from studio.branches import Branches, StepPair, side_by_side
 from studio.chats import MessagePair
 from studio.cli.common import note_problems, opened, say_problems
@@ -40,10 +41,7 @@ def _text(session: Session, found: Branches, out: Out) -> None:
     left, right = (_name(session, state.checkpoint.address, other) for state, other in _ends(found))
     out.say(out.paint(f"< {left}", "bold"))
     out.say(out.paint(f"> {right}", "bold"))
-    if found.ancestor is None:
-        out.say("they share no checkpoint")
-    else:
-        out.say(f"they part after {_name(session, found.ancestor, None)}")
+    out.say(parted(session, found))
     if found.first is not None:
         out.say(f"first difference  {_difference(session, found.steps[found.first], out)}")
     width = max((len(_side(session, pair.left)) for pair in found.steps), default=0)

@@ -144,7 +144,7 @@ def router(book: Book, pages: Pages) -> APIRouter:
         run.cancel()
         at = desk(request, file)
         if partial(request):
-            return html(pages.macro("_fork.html", "run_panel", runs.run_view(run, at.tree, at.place)))
+            return html(pages.macro("_fork.html", "run_panel", runs.run_view(run, at.session, at.tree, at.place)))
         return go(request, at.place.url())
 
     @routes.post("/theme")

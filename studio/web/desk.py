@@ -19,6 +19,7 @@ from studio.session import Session
 from studio.tree import CheckpointTree
 from studio.web.book import Book
 from studio.web.links import Place, encode
+from studio.web.views import branches as branches_view
 from studio.web.views import changes as changes_view
 from studio.web.views import chat, detail, forks, graph, runs, tables
 from studio.web.views import chrome as chrome_view
@@ -38,6 +39,8 @@ class Stage:
     scrub_href: str
     row_href: str
     """The address of the row of the timeline that the cursor is on."""
+    pinned_href: str
+    """The same of the pinned base of diffs; empty where none is pinned."""
     index: int
     leaf: bool
     url: str
@@ -58,7 +61,7 @@ class Stage:
     state: detail.StateView | None = None
     tasks: detail.TasksView | None = None
     raw: detail.RawView | None = None
-    branches: runs.Branches | None = None
+    branches: branches_view.Side | None = None
     graph: graph.GraphView | None = None
 
 
@@ -136,13 +139,18 @@ class Desk:
         return chrome_view.across(self.place, self.tree, caller, first)
 
     @cached_property
-    def base(self) -> Address | None:
-        """The pinned base of diffs, when it is there and not this checkpoint itself."""
-        if not self.place.base or self.place.tab == "branches":
+    def pinned(self) -> Address | None:
+        """The pinned base of diffs, when it is there."""
+        if not self.place.base:
             return None
         ns = self.place.base_ns if self.place.base_ns is not None else self.place.ns
         found = Address(self.address.thread_id, ns, self.place.base)
-        return found if found in self.tree and found != self.address else None
+        return found if found in self.tree else None
+
+    @property
+    def base(self) -> Address | None:
+        """What diffs compare with in place of the parent: the pinned base, unless that is this checkpoint itself."""
+        return self.pinned if self.pinned != self.address else None
 
     @cached_property
     def comparison(self) -> Comparison:
@@ -252,11 +260,19 @@ class Desk:
         return Stage(
             tab=tab,
             head=chrome_view.head(
-                place, self.tree, self.row, self.state, self.because(), drawn.compared if drawn else "", self.steps_across
+                place,
+                self.tree,
+                self.row,
+                self.state,
+                self.because(),
+                drawn.compared if drawn else "",
+                self.pinned,
+                self.steps_across,
             ),
             foot=chrome_view.foot(place, self.tree),
             scrub_href=place.to(path=None).url("step"),
             row_href=Place(place.file).at_address(self.address).url(),
+            pinned_href=Place(place.file).at_address(self.pinned).url() if self.pinned is not None else "",
             index=index,
             leaf=self.row.is_leaf,
             url=place.url(),
@@ -270,7 +286,7 @@ class Desk:
             promote_href=place.url("promote") if self.row.checkpoint.origin == "scratch" else "",
             editor=editor,
             answer_promise=answer_promise,
-            run=runs.run_view(current, self.tree, place, follow=follow) if current is not None else None,
+            run=runs.run_view(current, self.session, self.tree, place, follow=follow) if current is not None else None,
             changes=drawn,
             conversation=chat.conversation(self.session, self.tree, place, self.state, before=before)
             if tab == "conversation"
@@ -278,7 +294,7 @@ class Desk:
             state=detail.state_view(self.listed, self.sizes, place, self.tree, shown) if tab == "state" else None,
             tasks=detail.tasks_view(self.state, place, self.tree, self.subgraph_runs) if tab == "tasks" else None,
             raw=detail.raw_view(self.state, self.session.show_secrets) if tab == "raw" else None,
-            branches=runs.branches(self.session, self.tree, place) if tab == "branches" else None,
+            branches=branches_view.side(self.session, self.tree, place) if tab == "branches" else None,
             graph=self.graph(wait=False) if tab == "graph" else None,
         )
 

@@ -30,6 +30,10 @@ class Place:
     """The checkpoint that diffs compare with, instead of the parent."""
     base_ns: str | None = None
     """Its namespace, where it differs from `ns`."""
+    left: str | None = None
+    """In the branches tab: the checkpoint that the left branch ends at, and `left_ns`, `left_thread` where they differ."""
+    left_ns: str | None = None
+    left_thread: str | None = None
     graph: str | None = None
     """In the graph tab: the graph to show, by its namespace without task ids; None = the one of the checkpoint."""
     node: str | None = None
@@ -57,11 +61,26 @@ class Place:
             ("path", self.path),
             ("base", self.base),
             ("base_ns", self.base_ns),
+            *((name, value if self.tab == "branches" else None) for name, value in self._left()),
             ("graph", self.graph if self.tab == "graph" else None),
             ("node", self.node if self.tab == "graph" else None),
             ("sort", self.sort),
         )
         return [(name, value) for name, value in names if value is not None]
+
+    def _left(self) -> list[tuple[str, str | None]]:
+        return [("left", self.left), ("left_ns", self.left_ns), ("left_thread", self.left_thread)]
+
+    def beside(self, left: Address, right: Address) -> Place:
+        """The view of the branches that end at two checkpoints."""
+        return self.at_address(
+            right,
+            tab="branches",
+            path=None,
+            left=left.checkpoint_id,
+            left_ns=left.checkpoint_ns if left.checkpoint_ns != right.checkpoint_ns else None,
+            left_thread=left.thread_id if left.thread_id != right.thread_id else None,
+        )
 
     def url(self, part: str = "", extra: Iterable[tuple[str, str]] = ()) -> str:
         """The address of the page, or of one part of it (`rows`, `fork`, …) with the same query."""
@@ -127,13 +146,16 @@ def place_of(file: str, query: Mapping[str, str]) -> Place:
     tab = query.get("tab", "changes")
     return Place(
         file=file,
-        thread=query.get("thread"),
+        thread=query.get("thread", opened(query["in"]) if "in" in query else None),
         at=query.get("at") or None,
         ns=query.get("ns", ""),
         tab=tab if tab in TABS else "changes",
         path=query.get("path"),
         base=query.get("base") or None,
         base_ns=query.get("base_ns"),
+        left=query.get("left") or None,
+        left_ns=query.get("left_ns"),
+        left_thread=query.get("left_thread"),
         graph=query.get("graph"),
         node=query.get("node"),
         sort="size" if query.get("sort") == "size" else None,

@@ -20,7 +20,7 @@ from studio.web.forms import query_flags
 from studio.web.links import Place, decode, number_of, numbers_of, opened, place_of
 from studio.web.render import Pages
 from studio.web.replies import go, html, partial, plain, target, theme
-from studio.web.views import chrome, detail, forks, runs, sizes, tables, threads
+from studio.web.views import branches, chrome, detail, forks, runs, sizes, tables, threads
 from studio.web.views.files import file_view
 from studio.web.views.values import Reveal
 
@@ -180,6 +180,18 @@ def router(book: Book, pages: Pages, stopping: Callable[[], bool]) -> APIRouter:
         at = desk(request, file)
         return html(pages.macro("_graph.html", "body", at.graph(wait=True))) if partial(request) else go(request, at.place.url())
 
+    @routes.get("/f/{file}/branches")
+    def side_by_side(request: Request, file: str) -> Response:
+        """A further part of the supersteps, or of the chats, of two branches."""
+        at = desk(request, file)
+        query = decode(request.scope["query_string"])
+        if not partial(request):
+            return go(request, at.place.url())
+        start, stop = number_of(query, "start") or 0, number_of(query, "stop")
+        kind, unfold = "chats" if query.get("part") == "chats" else "steps", query.get("unfold") == "1"
+        found = branches.window(at.session, at.tree, at.place, kind, start, stop, unfold=unfold)
+        return html(pages.macro("_branches.html", "window", found))
+
     @routes.get("/f/{file}/ways")
     def ways(request: Request, file: str) -> Response:
         """The other ways to fork, with the nodes to choose from."""
@@ -190,7 +202,7 @@ def router(book: Book, pages: Pages, stopping: Callable[[], bool]) -> APIRouter:
         run = book.run(file, run_id)
         at = desk(request, file)
         follow = decode(request.scope["query_string"]).get("follow") == "1"
-        drawn = runs.run_view(run, at.tree, at.place, follow=follow)
+        drawn = runs.run_view(run, at.session, at.tree, at.place, follow=follow)
         if partial(request):
             return html(pages.macro("_fork.html", "run_panel", drawn))
         return go(request, at.place.url())

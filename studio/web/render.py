@@ -22,6 +22,7 @@ STYLES = (
     "css/value.css",
     "css/cards.css",
     "css/chat.css",
+    "css/branches.css",
     "css/graph.css",
     "css/side.css",
     "css/fork.css",

@@ -159,7 +159,13 @@ def test_a_pinned_base_and_the_tab_are_part_of_the_address(page: TestClient) -> 
     pin = html.select_one("a.compared")
     pinned = soup(page, pin["href"])
     later = soup(page, REFUND + "&at=9&base=" + re.search(r"base=([^&]+)", pin["href"]).group(1))  # type: ignore[union-attr]
-    assert "vs base #5" in later.text and "vs parent" in pinned.text
+    assert words(later.select_one("a.compared")) == "vs #5 (pinned) ×" and words(pinned.select_one("a.compared")).startswith(
+        "pinned · vs parent #4"
+    )
+    for tab in TABS[1:]:
+        other = soup(page, REFUND + f"&at=9&tab={tab}&base=" + re.search(r"base=([^&]+)", pin["href"]).group(1))  # type: ignore[union-attr]
+        assert words(other.select_one("a.compared")) == "#5 is pinned ×", "also where no diff is shown"
+        assert "base=" not in other.select_one("a.compared")["href"], "one click unpins it"
 
 
 def test_the_scrubber_goes_to_the_step_of_the_branch(page: TestClient) -> None:

@@ -123,7 +123,7 @@ def changes(
         parent = tree.parent(state.checkpoint.address)
         origin = tree.origin(state.checkpoint.address)
         word = "parent" if before.address == parent else "origin" if before.address == origin else "base"
-        compared = f"{word} #{number}"
+        compared = f"#{number} (pinned)" if before.checkpoint_id == place.base else f"{word} #{number}"
     groups = _groups(place, comparison, reveal, f"#{number}")
     told = {found.path.split("/")[1] for group in groups for found in group.changes if found.note}
     return Changes(
@@ -157,6 +157,24 @@ def _groups(place: Place, comparison: Comparison, reveal: Reveal, before: str) -
     for change in comparison.changes:
         found.setdefault(change.authors, []).append(change)
     return tuple(_group(place, authors, members, comparison, reveal, before) for authors, members in found.items())
+
+
+def by_channel(place: Place, comparison: Comparison) -> tuple[Group, ...]:
+    """The changes of each channel in a group of their own, with who made them."""
+    found: dict[str, list[Change]] = {}
+    for change in comparison.changes:
+        found.setdefault(change.channel, []).append(change)
+    out = []
+    for channel, members in found.items():
+        who = dict.fromkeys(author.node or "" for change in members for author in change.authors)
+        names = [gate.line("input" if name == START else name, 60) for name in who if name]
+        note = f"by {labels.names(names[:4])}{' …' if len(names) > 4 else ''}"
+        if not names:
+            edited = any(author.basis == "source" for change in members for author in change.authors)
+            note = "set by hand" if edited or comparison.after.origin == "scratch" else "author not known"
+        drawn = _group(place, (), members, comparison, NOTHING, "")
+        out.append(replace(drawn, title=gate.line(channel, 80), note=note, kind="task"))
+    return tuple(out)
 
 
 def _group(

@@ -161,7 +161,17 @@ def footer_keys() -> tuple[Key, ...]:
     return tuple(out)
 
 
-def head(place: Place, tree: CheckpointTree, row: Row, state: State, because: str, compared: str, across: Across) -> Head:
+def head(
+    place: Place,
+    tree: CheckpointTree,
+    row: Row,
+    state: State,
+    because: str,
+    compared: str,
+    base: Address | None,
+    across: Across,
+) -> Head:
+    """`compared`: what the changes that are shown are against; `base`: the pinned base of diffs."""
     address = row.checkpoint.address
     facts = [f"#{row.number}"]
     if row.checkpoint.step is not None:
@@ -173,8 +183,6 @@ def head(place: Place, tree: CheckpointTree, row: Row, state: State, because: st
     parent = tree.grew_from(address)
     previous, following = neighbour_branch(tree, address, -1), neighbour_branch(tree, address, 1)
     keep = {"path": None}
-    pinned = bool(place.base) and place.tab != "branches"
-    own = place.base == address.checkpoint_id
     return Head(
         title=gate.line(row.label, 120),
         facts=tuple(facts),
@@ -183,12 +191,12 @@ def head(place: Place, tree: CheckpointTree, row: Row, state: State, because: st
         because=because,
         badges=badges(row),
         tabs=_tabs(place, tree),
-        compared=compared,
-        base_href=place.to(
-            base=None if pinned else address.checkpoint_id, base_ns=None if pinned else address.checkpoint_ns
-        ).url(),
-        base_title="Compare with the parent again" if pinned else "Compare every checkpoint with this one",
-        pinned=pinned and not own,
+        compared=_against(tree, address, compared, base),
+        base_href=place.to(base=None if base else address.checkpoint_id, base_ns=None if base else address.checkpoint_ns).url(),
+        base_title=f"Unpin #{tree.number(base)}: compare with the parent again"
+        if base
+        else f"Pin #{row.number}: compare every checkpoint with it",
+        pinned=base is not None,
         parent_href=place.at_address(parent, **keep).url() if parent else "",
         parent_link=f"#{tree.number(parent)}" if parent else "",
         previous_branch=place.at_address(previous, **keep).url() if previous else "",
@@ -197,14 +205,21 @@ def head(place: Place, tree: CheckpointTree, row: Row, state: State, because: st
     )
 
 
+def _against(tree: CheckpointTree, address: Address, compared: str, base: Address | None) -> str:
+    if compared:
+        return f"pinned · vs {compared}" if base == address else f"vs {compared}"
+    return f"#{tree.number(base)} is pinned" if base is not None else ""
+
+
 def _tabs(place: Place, tree: CheckpointTree) -> tuple[Tab, ...]:
-    shown = TABS if len(leaves(tree)) > 1 else TABS[:-1]
+    two = len(leaves(tree)) > 1 or place.base is not None or place.tab == "branches"
+    shown = TABS if two else TABS[:-1]
     by_id = {action.id: action for action in ACTIONS}
     return tuple(
         Tab(
             tab,
             TAB_TITLES[tab],
-            (place.to(tab=tab) if "branches" not in (tab, place.tab) else place.to(tab=tab, base=None, base_ns=None)).url(),
+            place.to(tab=tab).url(),
             place.tab == tab,
             key_label(by_id[tab].keys[0]) if tab in by_id else "",
         )
