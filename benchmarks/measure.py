@@ -47,16 +47,20 @@ state = g.get_state({"configurable": {"thread_id": "delta", "checkpoint_ns": "",
 print(len(state.values["messages"]))
 """
 STATES = """
-import sys, time
+import gc, sys, time
 from studio.session import Session
+gc.set_threshold(100_000, 50, 100)  # as the command line does
 session = Session.open(sys.argv[1])
-print(sum(1 for _ in session.explainer.states(session.overlay.scan("delta"))))
+began = time.perf_counter()
+count = sum(1 for _ in session.explainer.states(session.overlay.scan("delta")))
+print(f"{count} states in {time.perf_counter() - began:.2f} s with the file open", file=sys.stderr)
 """
 LISTING = """
 import sqlite3, sys
 from langgraph.checkpoint.sqlite import SqliteSaver
 saver = SqliteSaver(sqlite3.connect(sys.argv[1], check_same_thread=False))
-print(len({t.config["configurable"]["thread_id"] for t in saver.list(None)}))
+kept = list(saver.list(None)) if sys.argv[2] == "kept" else saver.list(None)
+print(len({t.config["configurable"]["thread_id"] for t in kept}))
 """
 
 
@@ -102,7 +106,8 @@ def main() -> None:
         ("studio diff 2500, 5,000 checkpoints", [*studio, "diff", long, "2500"]),
         ("LangGraph get_state_history, 5,000 checkpoints", [sys.executable, "-c", HISTORY, long]),
         ("studio ls, 2,000 threads", [*studio, "ls", wide]),
-        ("LangGraph saver.list(None), 2,000 threads", [sys.executable, "-c", LISTING, wide]),
+        ("LangGraph list(saver.list(None)), 2,000 threads", [sys.executable, "-c", LISTING, wide, "kept"]),
+        ("LangGraph saver.list(None), each let go of at once", [sys.executable, "-c", LISTING, wide, "streamed"]),
         ("studio show 2450, 5,000 delta states", [*studio, "show", delta, "2450"]),
         ("LangGraph get_state of the same checkpoint", [sys.executable, "-c", DELTA, delta, str(HERE)]),
         ("Explainer.states, all 5,000 delta states", [sys.executable, "-c", STATES, delta]),

@@ -237,7 +237,8 @@ class Queries(WriteQueries):
 
         def row_by_row() -> RawCheckpoint | None:
             rowids = self._damage.rowids_at(self._connection, self._table, address)
-            return next((row for rowid in reversed(rowids) if (row := self._raw_row(rowid)) is not None), None)
+            columns = rows.raw_columns(self._layout)
+            return next((row for rowid in reversed(rowids) if (row := self._raw_row(rowid, columns)) is not None), None)
 
         return self._damage.either(self._table, by_query, row_by_row)
 
@@ -251,8 +252,9 @@ class Queries(WriteQueries):
     def raw_page(self, rowids: Sequence[int]) -> tuple[list[RawCheckpoint], int]:
         """Rows until `PAGE_BYTES` are reached, and how many rowids were used up."""
         found, size, done = [], 0, 0
+        columns = rows.raw_columns(self._layout)
         while done < len(rowids) and size < PAGE_BYTES:
-            row = self._raw_row(rowids[done])
+            row = self._raw_row(rowids[done], columns)
             if row is not None:
                 found.append(row)
                 size += rows.raw_size(row)
@@ -261,8 +263,8 @@ class Queries(WriteQueries):
 
     # ---- one row, one statement
 
-    def _raw_row(self, rowid: int) -> RawCheckpoint | None:
-        row = self._row(self._table, rows.raw_columns(self._layout), rowid)
+    def _raw_row(self, rowid: int, columns: str) -> RawCheckpoint | None:
+        row = self._row(self._table, columns, rowid)
         if row is None:
             header = self._header_row(rowid)
             row = (*header, b"") if header is not None else None  # its state is lost, its place in the tree is not
