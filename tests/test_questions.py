@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 from typing import Any, TypedDict
 
@@ -18,6 +19,7 @@ from tests.factories import config, saver_at
 from tests.tui.driving import driven, opened
 from tests.web.conftest import client_of
 
+SECRET = "sk-ant|why not"
 CALL = {"name": "send_email", "args": {"to": "mara"}, "id": "call_1"}
 MAY_IT = 'May it call send_email(to="mara")?'
 ASKED: list[tuple[Any, str, bool]] = [
@@ -28,6 +30,9 @@ ASKED: list[tuple[Any, str, bool]] = [
     (AIMessage("", tool_calls=[CALL]), MAY_IT, False),
     ({"action_requests": [{**CALL, "description": "Tool execution requires approval"}]}, MAY_IT, False),
     ([{"action_request": {"action": "send_email", "args": {"to": "mara"}}, "description": "…"}], MAY_IT, False),
+    ({"n": 3, "wording": "Is this fact right? "}, "Is this fact right? ", True),
+    ({"password": "why not 1234?"}, "What do you say to password ", False),
+    ({"ask": "Name the day", "choices": ["yes", "no"]}, "Name the day", True),
     ({"amount": 49.9, "order": "4711"}, 'What do you say to amount 49.9, order "4711"?', False),
     ({"amount": 1, "api_key": "sk-ant-abcdefghijklmnop1234567890"}, "What do you say to amount 1, api_key ", False),
     (None, "It waits for an answer and says no more.", False),
@@ -55,12 +60,12 @@ async def test_an_interrupt_is_titled_by_a_sentence_in_both_uis(tmp_path: Path, 
     with client_of(path) as client:
         html = BeautifulSoup(client.get("/f/asks.sqlite").text, "html.parser")
         title = html.select_one("#answer .question").text  # type: ignore[union-attr]
-        assert words in title and title.startswith("“") == said and "sk-ant" not in html.text
+        assert words in title and title.startswith("“") == said and not re.search(SECRET, html.text)
     with opened(path, tmp_path / "s.sqlite") as session:
         async with driven(session) as drive:
             await drive.loaded()
             shown = "\n".join(drive.lines("#changes"))
-            assert words in shown and "sk-ant" not in shown
+            assert words in shown and not re.search(SECRET, shown)
 
 
 @pytest.mark.parametrize(("value", "words", "said"), ASKED)

@@ -11,8 +11,9 @@ from studio.codec.paths import children
 from studio.errors import PatchError
 from studio.model import Tagged_JSON, Value
 from studio.render import gate, masking, preview
+from studio.render.secrets import is_secret_name
 
-OWN_WORDS = ("question", "message", "prompt", "text", "description", "title", "query", "instruction")
+OWN_WORDS = ("question", "message", "prompt", "text", "description", "title", "query", "instruction", "ask")
 """Keys under which programs put the words for a person."""
 ACTIONS = ("action_requests", "action_request", "tool_call", "tool_calls", "action")
 """Keys under which they put calls that wait for a person's consent."""
@@ -82,7 +83,12 @@ def _said(value: Value, depth: int) -> str | None:
     fields = dict(children(value)) if not isinstance(value, (list, int, float, bytes, type(None))) else {}
     if any(name in fields for name in ACTIONS[:2]):
         return None  # its description repeats the call in many words
-    return next((said for name in OWN_WORDS if name in fields and (said := _said(fields[name], depth - 1)) is not None), None)
+    usual = next((said for name in OWN_WORDS if name in fields and (said := _said(fields[name], depth - 1)) is not None), None)
+    return usual if usual is not None else next((text for name, text in fields.items() if _is_question(str(name), text)), None)
+
+
+def _is_question(name: str, value: Value) -> bool:
+    return isinstance(value, str) and not is_secret_name(name) and value.rstrip().endswith(("?", "？", "؟"))
 
 
 def _calls(value: Value, depth: int) -> list[preview.ToolCall]:
