@@ -32,6 +32,7 @@ from studio.stores.view import PLAIN, View, options_of, part_of, view_of, words_
 from studio.tree import CheckpointTree
 
 if TYPE_CHECKING:
+    from studio.branches import Branches
     from studio.forks.scratch import Scratch
     from studio.neighbours import Neighbours
     from studio.render.snippets import Source
@@ -40,6 +41,7 @@ if TYPE_CHECKING:
 
 STATES_KEPT, STATES_BYTES = 64, 64_000_000
 COMPARED_KEPT, COMPARED_BYTES = 64, 64_000_000
+BESIDE_KEPT = 4
 FULL_ID = 32
 """Ids of checkpoints have at least so many characters; anything shorter may be a number, a word or a part of an id."""
 
@@ -71,6 +73,7 @@ class Session(Acting):
         self._comparing = threading.RLock()
         self._states: LRU[Address, State] = LRU(STATES_KEPT, STATES_BYTES)
         self._compared: LRU[tuple[Address, Address | None, bool], Comparison] = LRU(COMPARED_KEPT, COMPARED_BYTES)
+        self._beside: LRU[tuple[Address, Address], Branches] = LRU(BESIDE_KEPT)
         self._calls = Calls(self)
         self._outside: LRU[Address, tuple[str, ...]] = LRU(4 * STATES_KEPT)
         self._token: object = None
@@ -277,6 +280,17 @@ class Session(Acting):
                 compared.put(key, found, found.after.size_bytes)
         return found
 
+    def side_by_side(self, left: Address, right: Address) -> Branches:
+        """The branches that lead to two checkpoints, of one thread or of two. Raises RefError: one is not there."""
+        from studio import branches
+
+        kept = self._beside
+        found = kept.get((left, right))
+        if found is None:
+            found = branches.side_by_side(self, left, right)
+            kept.put((left, right), found)
+        return found
+
     def checked(self, state: State) -> dict[str, Verdict]:
         """Channel -> whether the writes of the superstep that made a checkpoint lead to its value."""
         return comparing.checked(self, state)
@@ -436,6 +450,7 @@ class Session(Acting):
             self.explainer.forget()
             self._states = LRU(STATES_KEPT, STATES_BYTES)
             self._compared = LRU(COMPARED_KEPT, COMPARED_BYTES)
+            self._beside = LRU(BESIDE_KEPT)
             self._calls = Calls(self)
             self.forest.refresh()
             self._token = token  # only now: a look that failed half-way is done again

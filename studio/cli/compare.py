@@ -7,7 +7,7 @@ from itertools import groupby
 from typing import Any
 
 from studio.beside import parted
-from studio.branches import Branches, StepPair, side_by_side
+from studio.branches import Branches, StepPair
 from studio.chats import MessagePair
 from studio.cli.common import note_problems, opened, say_problems
 from studio.cli.diff import change_lines
@@ -27,7 +27,7 @@ def run(options: Namespace, out: Out) -> int:
     with opened(options, out) as session:
         left = session.resolve(options.ref, options.thread, options.ns)
         right = session.resolve(options.ref2, options.thread2 or options.thread or left.thread_id, options.ns)
-        found = side_by_side(session, left, right)
+        found = session.side_by_side(left, right)
         if out.as_json:
             out.document(_document(session, found, out))
         else:

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 from studio import tagged
 from studio.beside import SHORT, SIGNS, WORDS, How, Parts, both_sides, how_of, named, other_end, parted, stretches, tally
-from studio.branches import Branches, StepPair, Wrote, side_by_side, wrote
+from studio.branches import Branches, StepPair, Wrote, wrote
 from studio.chats import MessagePair
 from studio.errors import RefError
 from studio.history.walk import last_of, leaves
@@ -198,7 +198,7 @@ def side(session: Session, tree: CheckpointTree, place: Place) -> Side:
         return Side(
             thread, "This thread has one branch. Fork from any checkpoint to make another one, or pin one (d) to compare with it."
         )
-    found = side_by_side(session, left, right)
+    found = session.side_by_side(left, right)
     drawn = _Drawn(session, place, found)
     hows = [how_of(pair) for pair in found.steps]
     said: list[How] = [pair.how for pair in found.chats.pairs]
@@ -237,7 +237,7 @@ def window(
     left, right = ends_of(session, tree, place)
     if left is None:
         raise RefError("there is no other branch", "fork from a checkpoint to make one")
-    drawn = _Drawn(session, place, side_by_side(session, left, right))
+    drawn = _Drawn(session, place, session.side_by_side(left, right))
     if kind == "steps":
         return drawn.steps(start, stop, unfold=unfold)
     return drawn.chats(start, stop, unfold=unfold) if drawn.may_show_chats else Window(kind, (), 0, "")
