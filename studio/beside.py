@@ -6,10 +6,13 @@ from collections.abc import Iterable, Iterator, Sequence
 from itertools import groupby
 from typing import TYPE_CHECKING, Literal
 
+from msgspec import Struct
+
 from studio.branches import Branches, StepPair
 from studio.chats import MessagePair
+from studio.codec.paths import split_path
 from studio.history.walk import last_of, leaves, upward
-from studio.model import Address, Value
+from studio.model import START, Address, Change, Comparison, Value
 from studio.render import gate, labels, masking, preview
 from studio.render.words import Op, word_diff
 
@@ -77,6 +80,17 @@ def _text(value: Value, show_secrets: bool) -> str:
     return masking.text(found.text, show_secrets=show_secrets) if found is not None else ""
 
 
+def two_ends(session: Session, here: Address, base: Address | None) -> tuple[Address | None, Address]:
+    """(left, right): the pinned base and this checkpoint, else the ends of another branch and of the one through here.
+
+    The left one is None where the thread has one branch.
+    """
+    if base is not None and base != here:
+        return base, here
+    right = last_of(session.tree(here.thread_id), here)
+    return other_end(session, right), right
+
+
 def other_end(session: Session, right: Address) -> Address | None:
     """The branch that one compares with first: that of the nearest fork's origin, else another of the thread, the head first."""
     tree = session.tree(right.thread_id)
@@ -90,6 +104,34 @@ def other_end(session: Session, right: Address) -> Address | None:
     if tree.head is not None and tree.head in others:
         return tree.head
     return others[-1] if others else None
+
+
+class ChannelEnds(Struct, frozen=True):
+    """How a channel differs at the two ends. `by`: who made it so, in words."""
+
+    channel: str
+    by: str
+    changes: tuple[Change, ...]
+
+
+def by_channel(found: Branches) -> list[ChannelEnds]:
+    """What differs at the ends: first the channel in which the branches part, last the one that the chats show."""
+    groups: dict[str, list[Change]] = {}
+    for change in found.ends.changes:
+        groups.setdefault(change.channel, []).append(change)
+    path = found.steps[found.first].path if found.first is not None else None
+    cause = split_path(path)[0] if path else None
+    order = sorted(groups, key=lambda channel: (channel == found.chats.channel, channel != cause))
+    return [ChannelEnds(channel, _by(groups[channel], found.ends), tuple(groups[channel])) for channel in order]
+
+
+def _by(changes: Sequence[Change], ends: Comparison) -> str:
+    authors = [author for change in changes for author in change.authors]
+    names = list(dict.fromkeys("input" if author.node == START else author.node for author in authors if author.node))
+    if names:
+        return f"by {labels.names(names[:4])}{' …' if len(names) > 4 else ''}"
+    edited = ends.after.origin == "scratch" or any(author.basis == "source" for author in authors)
+    return "set by hand" if edited else "author not known"
 
 
 def parted(session: Session, found: Branches) -> str:

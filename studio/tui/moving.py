@@ -9,6 +9,7 @@ from textual.binding import Binding, BindingType
 from textual.widget import Widget
 from textual.worker import get_current_worker
 
+from studio.beside import two_ends
 from studio.history.walk import neighbour_branch
 from studio.model import Address, Hit
 from studio.tui import draw
@@ -131,10 +132,31 @@ class Moving(Place):
         self.base = None if self.base is not None else address
         self.timeline.set_base(self.base)
         if self.base is None:
-            self.app.tell("Changes compare with the parent again.")
+            self.app.tell("Unpinned: diffs are against the parent again.")
         else:
-            self.app.tell(f"Changes compare with {draw.number(row)} now. d again goes back.")
+            self.app.tell(f"{draw.number(row)} is pinned: diffs are against it. d again unpins it, 7 shows both branches.")
         self.load_soon(now=True)
+
+    def do_branches(self) -> None:
+        row = self.here
+        if row is not None:
+            self.find_ends(row.checkpoint.address, self.base)
+
+    @work(thread=True, exclusive=True, group="ends")
+    def find_ends(self, address: Address, base: Address | None) -> None:
+        """Which two branches to show."""
+        left, right = two_ends(self.session, address, base)
+        if not get_current_worker().is_cancelled:
+            self.app.call_from_thread(self.show_branches, left, right)
+
+    def show_branches(self, left: Address | None, right: Address) -> None:
+        from studio.tui.screens.compare import CompareScreen
+
+        if left is None:
+            self.app.tell("This thread has one branch. f forks from here; d pins a checkpoint to compare another one with.")
+            return
+        screen = CompareScreen(self.session, left, right, pinned=left == self.base)
+        self.app.push_screen(screen, lambda address: self.go(address) if address is not None else None)
 
     def do_threads(self) -> None:
         from studio.tui.screens.threads import ThreadsScreen

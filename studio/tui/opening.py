@@ -97,8 +97,9 @@ class Opening(Place):
             if event.at is not None:
                 self.go(event.at)
         else:
-            self.base = None
-            self.timeline.set_base(None)
+            if self.base is not None and (self.base.thread_id != event.thread_id or row_of(event.tree, self.base) is None):
+                self.base = None
+            self.timeline.set_base(self.base)
             self.point = None
             self._branches = self._inner = 0
             self.timeline.border_subtitle = Content("")

@@ -27,7 +27,7 @@ class Point:
     state: State
     comparison: Comparison
     against: str
-    """What the changes are relative to, in words: `parent #3`, `origin #4`, `base #1`, `nothing before it`."""
+    """What the changes are relative to, in words: `parent #3`, `origin #4`, `#1 (pinned)`, `nothing before it`."""
     sizes: Compared
     """Bytes of its channels, beside those of its parent."""
     caller: Caller | None
@@ -66,7 +66,7 @@ def _against(tree: CheckpointTree, row: Row, comparison: Comparison, pinned: boo
         return "nothing before it"
     shown = draw.number(row_of(tree, before.address), before.address)
     if pinned:
-        return f"base {shown}"
+        return f"{shown} (pinned)"
     if row.origin_checkpoint_id == before.checkpoint_id:
         return f"origin {shown}"
     return f"parent {shown}"

@@ -215,7 +215,7 @@ def _rest(
 
 def _badge(row: Row, pinned: bool) -> tuple[str, str] | None:
     if pinned:
-        return "base", "$primary"
+        return "pinned", "$primary"
     if row.status in _BADGES:
         return _BADGES[row.status]
     if row.is_head:

@@ -123,7 +123,7 @@ async def test_the_refund_story_is_repaired_from_the_terminal_alone(support: Pat
             await drive.until(lambda: isinstance(drive.app.screen, CompareScreen))
             await drive.until(lambda: any("/refund/amount" in line for line in drive.lines("#ends")), "the ends")
             assert any("499.0" in line and "49.9" in line for line in drive.lines("#ends"))
-            assert any("here the branches part" in line for line in drive.lines("#left"))
+            assert "They part after #3 look_up_order" in drive.text("#compare-head")
             await drive.press("escape", "escape")
             await drive.until(lambda: drive.app.screen is drive.main)
             await drive.until(lambda: drive.main.here and drive.main.here.number == "s6", "the new head")

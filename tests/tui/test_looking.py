@@ -165,7 +165,7 @@ async def test_d_pins_the_base_of_every_diff(shop: Path, tmp_path: Path) -> None
             await drive.until(lambda: drive.main.point)
             await drive.press("d")
             await drive.go("7")
-            await drive.shows("vs base #1")
+            await drive.shows("vs #1 (pinned)")
             assert any("/approved" in line for line in drive.lines("#changes"))
             await drive.press("d")
             await drive.shows("vs parent #6")

@@ -1,197 +1,236 @@
-"""Two branches side by side: what each did since they parted, and how their ends differ."""
+"""Two branches side by side: their supersteps by the tasks that ran, how their ends differ, both conversations."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
 from textual import work
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
-from textual.containers import Horizontal, Vertical
+from textual.containers import Vertical
 from textual.content import Content
 from textual.message import Message
 from textual.screen import ModalScreen
+from textual.widgets import ContentSwitcher, Static
 
+from studio import beside
+from studio.branches import Branches
 from studio.errors import StudioError
-from studio.history.walk import last_of
-from studio.model import Address, Change, Value
+from studio.model import Address
 from studio.render import labels
-from studio.tui import draw, lanes
+from studio.tui import draw
 from studio.tui.keys import KeyLine
-from studio.tui.lines import BLANK, Line, LineView
+from studio.tui.lines import Line, LineView
 from studio.tui.messages import Failed, JumpTo, PathChosen, PathSelected
-from studio.tui.panes import changes
-from studio.tui.point import row_of
+from studio.tui.panes import branches
 
 if TYPE_CHECKING:
     from studio.session import Session
-    from studio.tree import CheckpointTree
     from studio.tui.app import StudioApp
 
-MOST_VALUES = 5
-MOST_STEPS = 60
-"""Supersteps of each branch that are shown."""
+PARTS = ("steps", "ends", "chats")
+EDGES = 4
+"""Columns of the frames around the lines."""
 
 
 @dataclass
 class Compared(Message):
-    """Both branches, and the difference of their ends."""
+    """Both branches."""
 
-    left_title: str
-    left: tuple[Line, ...]
-    right_title: str
-    right: tuple[Line, ...]
-    ends: tuple[Line, ...]
+    found: Branches
+    serial: int
+
+
+@dataclass
+class Drawn(Message):
+    """Lines of a part, which stand in for those from `start` on."""
+
+    part: str
+    start: int
+    lines: tuple[Line, ...]
+    serial: int
 
 
 class CompareScreen(ModalScreen[Address | None]):
-    """`origin` is where the branches part, `head` the end of the new one. Dismisses with a checkpoint to go to."""
+    """`left` and `right` are the checkpoints that the two branches end at. Dismisses with a checkpoint to go to."""
 
     app: StudioApp
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("escape,q", "leave", "Close", show=False),
-        Binding("right,l", "side(1)", "Other side", show=False),
-        Binding("left,h", "side(-1)", "Other side", show=False),
+        Binding("1", "part('steps')", "Supersteps", show=False),
+        Binding("2", "part('ends')", "How the ends differ", show=False),
+        Binding("3", "part('chats')", "Conversations", show=False),
+        Binding("tab", "next(1)", "Next part", show=False, priority=True),
+        Binding("shift+tab", "next(-1)", "Part before", show=False, priority=True),
+        Binding("right,l", "side(1)", "Right side", show=False),
+        Binding("left,h", "side(-1)", "Left side", show=False),
+        Binding("x", "swap", "Swap the sides", show=False),
     ]
     CSS = """
-    CompareScreen #compare-box { width: 100%; max-width: 160; height: 100%; max-height: 50; margin: 1 2; padding: 0; }
-    CompareScreen.narrow #compare-box { margin: 0; }
-    CompareScreen #sides { height: 1fr; }
-    CompareScreen LineView { width: 1fr; border: round $line; border-title-color: $quiet; }
-    CompareScreen LineView:focus { border: round $primary; }
-    CompareScreen #ends { height: 1fr; }
+    CompareScreen { align: center middle; }
+    CompareScreen #compare-box { width: 100%; max-width: 180; height: 100%; margin: 0; padding: 0; }
+    CompareScreen #compare-head { height: auto; max-height: 7; padding: 0 1; }
+    CompareScreen #compare-parts { height: 1; padding: 0 1; background: $panel; }
+    CompareScreen ContentSwitcher { height: 1fr; }
+    CompareScreen LineView { height: 1fr; }
     """
 
-    def __init__(self, session: Session, origin: Address, head: Address) -> None:
+    def __init__(self, session: Session, left: Address, right: Address, *, pinned: bool = False) -> None:
         super().__init__()
         self.session = session
-        self.origin = origin
-        self.head = head
+        self.left, self.right = left, right
+        self.pinned = left if pinned else None
+        self.part = "steps"
+        self.side = 1
+        """Where enter goes: -1 to the left checkpoint of a line, 1 to the right one."""
+        self.found: Branches | None = None
+        self._serial = 0
+        self._drawn_width = 0
 
     def compose(self) -> ComposeResult:
         with Vertical(id="compare-box", classes="dialog"):
-            with Horizontal(id="sides"):
-                yield LineView(id="left")
-                yield LineView(id="right-side")
-            yield LineView(id="ends")
-            yield KeyLine(
-                [("↑↓", "move"), ("tab", "next pane"), ("enter", "go to that step"), ("esc", "close")], id="compare-keys"
-            )
+            yield Static("", id="compare-head", markup=False)
+            yield Static("", id="compare-parts", markup=False)
+            with ContentSwitcher(initial="steps"):
+                for part in PARTS:
+                    yield LineView(id=part)
+            keys = [("↑↓", "move"), ("←→", "side"), ("tab", "part"), ("enter", "go there"), ("x", "swap"), ("esc", "close")]
+            yield KeyLine(keys, id="compare-keys")
 
     def on_mount(self) -> None:
-        self.query_one("#compare-box").border_title = Content("Two futures, side by side")
-        self.query_one("#ends").border_title = Content("How the ends differ")
-        self.query_one("#right-side").focus()
-        self.build()
+        self.query_one("#compare-box").border_title = Content("Two branches, side by side")
+        self.query_one("#steps", LineView).show([Line(draw.own("Reading both branches …", "$faint"), 1)])
+        self.query_one("#steps").focus()
+        self.read()
+
+    @property
+    def view(self) -> LineView:
+        """The lines of the part that is shown."""
+        return self.query_one(f"#{self.part}", LineView)
+
+    # ------------------------------------------------------------------ reading and drawing, off the UI thread
+
+    def read(self) -> None:
+        self._serial += 1
+        self.compare(self.left, self.right, self._serial)
 
     @work(thread=True, exclusive=True, group="compare")
-    def build(self) -> None:
+    def compare(self, left: Address, right: Address, serial: int) -> None:
         try:
-            self.post_message(compared(self.session, self.origin, self.head))
+            self.post_message(Compared(self.session.side_by_side(left, right), serial))
         except StudioError as error:
             self.post_message(Failed(error, "Cannot compare"))
 
     def on_compared(self, event: Compared) -> None:
-        for name, title, lines in (("#left", event.left_title, event.left), ("#right-side", event.right_title, event.right)):
-            view = self.query_one(name, LineView)
-            view.border_title = Content(title)
-            view.show(lines)
-        self.query_one("#ends", LineView).show(event.ends)
+        if event.serial != self._serial:
+            return
+        self.found = event.found
+        self._say_head()
+        self._say_parts()
+        self._draw_parts()
+
+    def on_resize(self) -> None:
+        if self.found is not None and self._width() != self._drawn_width:
+            self._draw_parts()
+
+    def _width(self) -> int:
+        return max(40, self.query_one("#compare-box").size.width - EDGES)
+
+    def _draw_parts(self) -> None:
+        self._drawn_width = self._width()
+        for part in PARTS:
+            self._draw_part(part, 0)
+
+    def _draw_part(self, part: str, start: int) -> None:
+        if self.found is not None:
+            self.build(self.found, part, start, self._drawn_width, self._serial)
+
+    @work(thread=True, group="compare-part")
+    def build(self, found: Branches, part: str, start: int, width: int, serial: int) -> None:
+        try:
+            lines = branches.build(self.session, found, part, start, width)
+        except StudioError as error:
+            lines = (Line(draw.text(error.message, "$error"), 1), Line(draw.text(error.hint, "$quiet"), 1))
+        self.post_message(Drawn(part, start, lines, serial))
+
+    def on_drawn(self, event: Drawn) -> None:
+        if event.serial != self._serial:
+            return
+        view = self.query_one(f"#{event.part}", LineView)
+        kept = view.lines[:-1] if event.start else ()
+        view.show((*kept, *event.lines), keep=bool(event.start))
+        if event.start:
+            view.action_to_end(1)
+            view.select_path(branches.MORE)
+
+    def _say_head(self) -> None:
+        found = self.found
+        if found is None:
+            return
+        rows = [branches.end(self.session, found, side, self.side, self.pinned) for side in (-1, 1)]
+        rows.append(draw.own(labels.sentence(beside.parted(self.session, found)), "$quiet"))
+        rows.append(branches.first_difference(self.session, found))
+        self.query_one("#compare-head", Static).update(Content("\n").join(rows))
+
+    def _say_parts(self) -> None:
+        found = self.found
+        if found is None:
+            return
+        width = self.size.width
+        counts = {
+            "steps": beside.tally(beside.how_of(pair) for pair in found.steps),
+            "ends": labels.plural(len(found.ends.changes), "difference"),
+            "chats": beside.tally(pair.how for pair in found.chats.pairs),
+        }
+        titles = {"steps": "Supersteps", "ends": "Ends", "chats": "Conversations"}
+        pieces = []
+        for number, part in enumerate(PARTS, 1):
+            here = part == self.part
+            piece = Content.assemble((f"{number} ", "$faint"), (titles[part], "bold $primary underline" if here else "$quiet"))
+            if counts[part] and (here or width >= 130):
+                piece = piece + draw.own(f" {counts[part]}", "$faint")
+            pieces.append(piece)
+        self.query_one("#compare-parts", Static).update(Content("   ").join(pieces).truncate(width - EDGES, ellipsis=True))
+
+    # ------------------------------------------------------------------ keys
 
     def on_failed(self, event: Failed) -> None:
         self.app.complain(event.error, event.what)
 
     def on_jump_to(self, event: JumpTo) -> None:
         event.stop()
-        self.dismiss(event.address)
+        line = self.view.selected
+        sides = (line.at_left, line.at_right) if isinstance(line, branches.PairLine) else (event.address, event.address)
+        self.dismiss(sides[0 if self.side < 0 else 1] or event.address)
 
     def on_path_selected(self, event: PathSelected) -> None:
         event.stop()
 
     def on_path_chosen(self, event: PathChosen) -> None:
         event.stop()
-        self.dismiss(self.head)
+        line = self.view.selected
+        if isinstance(line, branches.MoreLine):
+            self._draw_part(self.part, line.start)
+        else:
+            self.dismiss(self.left if self.side < 0 else self.right)
+
+    def action_part(self, part: str) -> None:
+        self.part = part
+        self.query_one(ContentSwitcher).current = part
+        self.view.focus()
+        self._say_parts()
+
+    def action_next(self, by: int) -> None:
+        self.action_part(PARTS[(PARTS.index(self.part) + by) % len(PARTS)])
 
     def action_side(self, by: int) -> None:
-        self.query_one("#right-side" if by > 0 else "#left").focus()
+        self.side = by
+        self._say_head()
+
+    def action_swap(self) -> None:
+        self.left, self.right = self.right, self.left
+        self.read()
 
     def action_leave(self) -> None:
         self.dismiss(None)
-
-
-def compared(session: Session, origin: Address, head: Address) -> Compared:
-    """Read both branches. Raises StudioError when a checkpoint is gone.
-
-    Of the ends, what the new branch began with comes first, then what both hold, then what one of them lacks.
-    """
-    old_tree, new_tree = session.tree(origin.thread_id), session.tree(head.thread_id)
-    old_head = last_of(old_tree, origin)
-    if old_head == head:
-        old_head = origin
-    old = old_tree.branch(old_head)
-    old = old[old.index(origin) :] if origin in old else [origin, *old]  # where they part stands beside the fork's own row
-    new = new_tree.branch(head)
-    known = set(old_tree.branch(origin))
-    new = [address for address in new if address not in known]
-    ends = session.compare(head, old_head)
-    differing = tuple(change.path for change in ends.changes)
-    cause = [change.path for change in session.compare(new[0], session.base_of(new[0])).changes] if new else []
-    ordered = sorted(ends.changes, key=lambda change: (not _differs(change.path, cause), change.op != "replace"))
-    lines: list[Line] = list(changes.changes(ordered, None, show_secrets=session.show_secrets, heads=False))
-    if not lines:
-        lines = [Line(draw.own("Both ends hold the same values.", "$quiet"), 1)]
-    return Compared(
-        f"as it was · {draw.number(row_of(old_tree, old_head), old_head)}",
-        tuple(_side(session, old_tree, old, differing, parts_at=origin)),
-        f"the fork · {draw.number(row_of(new_tree, head), head)}",
-        tuple(_side(session, new_tree, new, differing)),
-        tuple(lines),
-    )
-
-
-def _side(
-    session: Session, tree: CheckpointTree, branch: list[Address], differing: Sequence[str], parts_at: Address | None = None
-) -> list[Line]:
-    """The supersteps of one branch; what differs at the ends stands out."""
-    lines: list[Line] = []
-    for address in branch[:MOST_STEPS]:
-        row = row_of(tree, address)
-        if row is None:
-            continue
-        shape, style = lanes.shape(row)
-        head = Content.assemble((f"{shape} ", style), (f"{draw.number(row):<4} ", "$faint"), (draw.title(row, 40), "bold"))
-        lines.append(Line(head, 1, address=address))
-        if address == parts_at:
-            lines.append(Line(draw.own("here the branches part", "$faint"), 8))
-            continue
-        try:
-            found = session.compare(address, session.base_of(address)).changes
-        except StudioError:
-            continue
-        values = [pair for change in found for pair in _values(change, session.show_secrets)]
-        values.sort(key=lambda pair: not _differs(pair[0], differing))
-        lines += [_value(path, value, _differs(path, differing), session.show_secrets) for path, value in values[:MOST_VALUES]]
-        if len(values) > MOST_VALUES:
-            lines.append(Line(draw.own(f"+{len(values) - MOST_VALUES} more", "$faint"), 8))
-    if len(branch) > MOST_STEPS:
-        lines.append(Line(draw.own(labels.plural(len(branch) - MOST_STEPS, "more superstep"), "$faint"), 1))
-    return lines or [Line(draw.own("Nothing ran here.", "$quiet"), 1), BLANK]
-
-
-def _values(change: Change, show_secrets: bool) -> list[tuple[str, Value]]:
-    """(path, value) of what a change set; a small record field by field."""
-    if change.op == "remove":
-        return [(change.path, None)]
-    return changes.few_fields(change.path, change.after, show_secrets) or [(change.path, change.after)]
-
-
-def _differs(path: str, differing: Sequence[str]) -> bool:
-    return any(other == path or other.startswith(path + "/") or path.startswith(other + "/") for other in differing)
-
-
-def _value(path: str, value: Value, differs: bool, show_secrets: bool) -> Line:
-    shown = draw.value(path, value, 120, show_secrets=show_secrets)
-    words = draw.text(path, "$quiet" if differs else "$faint", 40) + Content(" ")
-    return Line(words + (draw.new(shown) if differs else shown.stylize("$faint")), 8, nowrap=True)

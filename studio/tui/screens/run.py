@@ -17,6 +17,7 @@ from textual.worker import get_current_worker
 
 from studio import tagged
 from studio.errors import PatchError, RunError, StudioError
+from studio.history.walk import last_of
 from studio.model import Address
 from studio.render import gate, preview, questions
 from studio.requests import GraphSpec, RunEvent, RunPlan, RunRequest
@@ -394,7 +395,9 @@ class RunScreen(ModalScreen[Address | None]):
             return
         from studio.tui.screens.compare import CompareScreen
 
-        self.app.push_screen(CompareScreen(self.session, self.origin, self.head), self._compared)
+        old = last_of(self.session.tree(self.origin.thread_id), self.origin)
+        left = old if old != self.head else self.origin
+        self.app.push_screen(CompareScreen(self.session, left, self.head), self._compared)
 
     def _compared(self, go: Address | None) -> None:
         if go is not None:

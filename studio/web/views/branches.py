@@ -6,17 +6,32 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 from studio import tagged
-from studio.beside import SHORT, SIGNS, WORDS, How, Parts, both_sides, how_of, named, other_end, parted, stretches, tally
+from studio.beside import (
+    SHORT,
+    SIGNS,
+    WORDS,
+    How,
+    Parts,
+    both_sides,
+    by_channel,
+    how_of,
+    named,
+    other_end,
+    parted,
+    stretches,
+    tally,
+    two_ends,
+)
 from studio.branches import Branches, StepPair, Wrote, wrote
 from studio.chats import MessagePair
 from studio.errors import RefError
-from studio.history.walk import last_of, leaves
+from studio.history.walk import leaves
 from studio.model import Address, Comparison
 from studio.render import gate, labels, masking, preview, secrets
 from studio.session import Session
 from studio.tree import CheckpointTree
 from studio.web.links import Place
-from studio.web.views.changes import Group, by_channel
+from studio.web.views.changes import Group, channel_group
 from studio.web.views.timeline import badges
 from studio.web.views.values import Bubble, Reveal, Shown, Span, bubble, shown
 
@@ -182,12 +197,8 @@ def ends_of(session: Session, tree: CheckpointTree, place: Place) -> tuple[Addre
         wanted = Address(thread, named_ns, place.left)
         other = session.tree(thread)
         return (wanted if wanted in other else other.resolve(place.left, place.left_ns)), here
-    if place.base:
-        pinned = Address(here.thread_id, place.base_ns if place.base_ns is not None else here.checkpoint_ns, place.base)
-        if pinned in tree and pinned != here:
-            return pinned, here
-    right = last_of(tree, here)
-    return other_end(session, right), right
+    pinned = Address(here.thread_id, place.base_ns if place.base_ns is not None else here.checkpoint_ns, place.base or "")
+    return two_ends(session, here, pinned if pinned in tree else None)
 
 
 def side(session: Session, tree: CheckpointTree, place: Place) -> Side:
@@ -203,8 +214,8 @@ def side(session: Session, tree: CheckpointTree, place: Place) -> Side:
     hows = [how_of(pair) for pair in found.steps]
     said: list[How] = [pair.how for pair in found.chats.pairs]
     plain = Comparison(found.ends.before, found.ends.after, found.ends.changes, found.ends.problems)
-    groups = by_channel(drawn.place_of(right, tab="state"), plain)
-    channel = gate.line(found.chats.channel or "", 80)
+    at_end = drawn.place_of(right, tab="state")
+    groups = [(one.channel == found.chats.channel, channel_group(at_end, one, plain)) for one in by_channel(found)]
     cut = labels.plural(found.cut, "more superstep")
     return Side(
         thread=thread,
@@ -218,13 +229,13 @@ def side(session: Session, tree: CheckpointTree, place: Place) -> Side:
         steps=drawn.steps(0, len(found.steps)),
         steps_tally=tally(hows),
         steps_cut=f"{cut} of both branches are not aligned" if found.cut else "",
-        groups=tuple(group for group in groups if group.title != channel),
-        talk_group=next((group for group in groups if group.title == channel), None),
+        groups=tuple(group for is_talk, group in groups if not is_talk),
+        talk_group=next((group for is_talk, group in groups if is_talk), None),
         differences=labels.plural(len(found.ends.changes), "difference") if found.ends.changes else "none",
         chats=drawn.chats(0, len(found.chats.pairs)) if drawn.may_show_chats else None,
         chats_tally=tally(said),
         chats_note=drawn.chats_note(),
-        channel=channel,
+        channel=gate.line(found.chats.channel or "", 80),
         options=_options(session, tree, place, left, right),
         problems=tuple(gate.line(labels.problem_text(problem), 300) for problem in found.ends.problems),
     )

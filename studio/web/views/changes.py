@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from studio import noted, tagged, toolcalls
+from studio.beside import ChannelEnds
 from studio.calling import SubgraphRun
 from studio.history.namespaces import ns_node
 from studio.model import START, Author, Change, Comparison, State, Task, Value, Verdict
@@ -159,22 +160,10 @@ def _groups(place: Place, comparison: Comparison, reveal: Reveal, before: str) -
     return tuple(_group(place, authors, members, comparison, reveal, before) for authors, members in found.items())
 
 
-def by_channel(place: Place, comparison: Comparison) -> tuple[Group, ...]:
-    """The changes of each channel in a group of their own, with who made them."""
-    found: dict[str, list[Change]] = {}
-    for change in comparison.changes:
-        found.setdefault(change.channel, []).append(change)
-    out = []
-    for channel, members in found.items():
-        who = dict.fromkeys(author.node or "" for change in members for author in change.authors)
-        names = [gate.line("input" if name == START else name, 60) for name in who if name]
-        note = f"by {labels.names(names[:4])}{' …' if len(names) > 4 else ''}"
-        if not names:
-            edited = any(author.basis == "source" for change in members for author in change.authors)
-            note = "set by hand" if edited or comparison.after.origin == "scratch" else "author not known"
-        drawn = _group(place, (), members, comparison, NOTHING, "")
-        out.append(replace(drawn, title=gate.line(channel, 80), note=note, kind="task"))
-    return tuple(out)
+def channel_group(place: Place, found: ChannelEnds, comparison: Comparison) -> Group:
+    """How one channel differs at the ends of two branches."""
+    drawn = _group(place, (), found.changes, comparison, NOTHING, "")
+    return replace(drawn, title=gate.line(found.channel, 80), note=found.by, kind="task")
 
 
 def _group(
