@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from typing import Any
 
+from studio.render import readable
 from studio.render.secrets import SECRET_TYPES, is_secret_name
 from studio.value import MapValue, Tagged
 
-NAMES = ("name", "key", "header", "field", "k")
+NAMES = ("name", "key", "header", "field", "k", "Name", "Key", "Header", "Field", "ParameterKey")
 """Under which a pair written as a map has its name."""
-VALUES = ("value", "val", "v")
+VALUES = ("value", "val", "v", "Value", "ParameterValue")
 _OF_TYPE = "secret"
 """The name of what a secret type wraps."""
 
@@ -43,7 +44,8 @@ def _of_list(items: list[Any]) -> tuple[int, str] | None:
     if len(items) != 2:
         return None
     name = key_name(items[0])
-    return (1, name) if name and is_secret_name(name) else None
+    names = isinstance(items[1], str) and readable.field_name(items[1])  # of the fields of a form, say
+    return (1, name) if name and is_secret_name(name) and not names else None
 
 
 def _of_map(entries: dict[str, Any]) -> tuple[str, str] | None:

@@ -14,6 +14,7 @@ from typing import Any
 
 from studio.lazy import lazy
 from studio.render import named
+from studio.render.quoted import Span
 from studio.value import MapValue, Tagged
 
 BY_NAME = "named like a secret"
@@ -36,7 +37,8 @@ _FORM = (
 """What may follow the name of a secret and still leaves it one: how it is written down, which of several it is."""
 _NAME = lazy(
     rf"_(?:(?:{_KEY_OF})_?keys?|(?:auth|access|refresh|id|session)_?tokens?|tokens?|bearer|authorization|"
-    rf"pass_?words?|passwd|pass_?phrases?|pwd|(?:db|database|smtp|mail|user|root|admin)_pass|secrets?|credentials?|cookies?)"
+    rf"[a-z]{{0,20}}pass_?words?|[a-z]{{0,20}}passwd|pass_?phrases?|pwd|(?:db|database|smtp|mail|user|root|admin)_pass|"
+    rf"(?:client|app|api|shared|consumer)?secrets?|credentials?|cookies?)"
     rf"(?:_(?:{_FORM}))*$"
 )
 _VARIABLE = lazy(r"[A-Z0-9]+(?:_[A-Z0-9]+)*_KEYS?(?:_V?\d+)?")
@@ -47,7 +49,12 @@ _PLAIN_VARIABLE = lazy(
 )
 _STEMS = ("key", "token", "bearer", "authorization", "pass", "pwd", "secret", "credential", "cookie")
 """One of them stands in every name of a secret."""
-_COUNT_NAMES = lazy(r"(?:max|min|total|input|output|prompt|completion|num|count|cached|reasoning|audio|context|used)_?tokens?$")
+_COUNT_NAMES = lazy(
+    r"(?:max|min|total|input|output|prompt|completion|num|count|cached|reasoning|audio|context|used)_?tokens?$|"
+    r"_(?:page|next|previous|prev|continuation|pagination|cursor|sync|delta|scroll|eos|bos|pad|padding|unk|sep|cls|mask|special|stop)"
+    r"_?tokens?$"
+)
+"""Tokens that are counted, that say where a list goes on, or that a model reads."""
 _PEM = r"(?:[A-Z]+ ){0,4}PRIVATE KEY(?: BLOCK)?-----"
 _PEM_BODY = r"[^-]{0,20000}+(?:-(?!----)[^-]{0,20000}+){0,200}+"
 """Up to the next five dashes: what follows one beginning is never looked at for another."""
@@ -69,7 +76,7 @@ _SHAPES = (
     (
         ("-----BEGIN",),
         lazy(
-            rf"-----BEGIN {_PEM}(?:{_PEM_BODY}-----END {_PEM}|(?=[\s\\A-Za-z0-9+/]){_PEM_BODY})",
+            rf"-----BEGIN {_PEM}(?:{_PEM_BODY}-----END {_PEM}|(?=[\s\\A-Za-z0-9+/]|$){_PEM_BODY})",
         ),
     ),
     (("Bearer",), lazy(r"\bBearer\s+[A-Za-z0-9_\-.=+/]{8,}")),
@@ -105,6 +112,8 @@ _CHARACTERS = frozenset("".join(trigger for trigger, _ in _TRIGGERS))
 _NAME_LIMIT = 200
 """Characters at the end of a name that are looked at."""
 _COUNTED = lazy(rf"_tokens?(?:_(?:{_FORM}))*$")
+_MANY = lazy(r"_(?:cookies|secrets|credentials|passwords|keys)$")
+_FEW = 10_000
 _LARGEST_COUNT = 10**8
 _LONG = 100_000
 """Characters from which on an answer about a text is kept."""
@@ -123,7 +132,12 @@ def reason(key: str | None, value: Any) -> str | None:
 
 def is_secret_by_name(key: str, value: Any) -> bool:
     """Whether the name that a value stands under makes it a secret, whatever it looks like."""
-    return is_secret_name(key) and _can_hide(value) and not (_COUNTED.search(_words(key)) and _only_counts(value))
+    if not is_secret_name(key) or not _can_hide(value):
+        return False
+    name = _words(key)
+    return not (_COUNTED.search(name) and _only_counts(value)) and not (
+        isinstance(value, int) and 0 <= value < _FEW and _MANY.search(name)
+    )
 
 
 def _can_hide(value: Any) -> bool:
@@ -172,13 +186,13 @@ def _long_has_secret(text: str) -> bool:
     return _has_secret(text, [(trigger, shape) for trigger, shape in _TRIGGERS if there.issuperset(trigger)])
 
 
-def spans(text: str) -> list[named.Span]:
+def spans(text: str) -> list[Span]:
     """Beginning and end of every secret part of a text, in order, none touching another."""
     found = list(named.spans(text, is_secret_name))
     for trigger, shape in _TRIGGERS_BY_SIGNS["-" in text, "_" in text]:
         if trigger in text:
             found += [match.span() for match in shape.finditer(text)]
-    apart: list[named.Span] = []
+    apart: list[Span] = []
     for start, end in sorted(found):
         if apart and start <= apart[-1][1]:
             apart[-1] = apart[-1][0], max(end, apart[-1][1])
@@ -193,7 +207,7 @@ def mask_text(text: str) -> str:
     return replaced(text, found) if found else text
 
 
-def replaced(text: str, parts: Sequence[named.Span]) -> str:
+def replaced(text: str, parts: Sequence[Span]) -> str:
     """The text with a mask in the place of each of the parts, which `spans` gave."""
     pieces, at = [], 0
     for start, end in parts:
