@@ -16,10 +16,9 @@ from typing import TYPE_CHECKING, Any
 
 from msgspec import to_builtins
 
-from studio import tagged
 from studio.errors import StudioError, UsageError
 from studio.model import Address
-from studio.render import secrets
+from studio.render import masking, secrets
 from studio.requests import ForkPreview, ForkRequest, ForkResult, RunEvent, RunPlan, RunRequest
 from studio.runner import Child, failure
 from studio.running import updates
@@ -302,12 +301,11 @@ class Runs:
         """Open questions as the file has them; what the child reported where it does not."""
         found = []
         if head is not None:
-            mask = None if self._session.show_secrets else secrets.reason
             with contextlib.suppress(StudioError):
                 for task in self._session.state(head).tasks:
                     for question in task.interrupts:
                         if not question.answered:
-                            value = tagged.to_tagged(question.value, mask=mask)
+                            value = masking.document(question.value, show_secrets=self._session.show_secrets)
                             found.append({"id": question.id, "task": task.name, "value": value})
         return found or list(end.get("interrupts") or ())
 

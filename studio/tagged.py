@@ -46,6 +46,7 @@ def to_tagged(
     value: Value,
     *,
     mask: Mask | None = None,
+    rest: Callable[[str | None, str], str | None] | None = None,
     pair: Pair | None = None,
     limit: int | None = None,
     key: str | None = None,
@@ -55,6 +56,7 @@ def to_tagged(
 
     `mask(key, value)` gives the reason why a value must not be shown, or None; the key is the name it stands under (of the value
     itself: `key`). `pair(value)` gives the member whose name stands beside it, and that name.
+    `rest(key, text)` gives what may be read of a masked text, or None: it becomes `{"$masked": reason, "text": …}`.
     `limit` is the longest text (characters) or collection (entries) that is given whole; longer ones become
     `{"$cut": {"size", "head"}}`. `cache` keeps the documents of stored objects between calls with the same `mask` and `limit`;
     documents then share parts and must not be changed.
@@ -72,6 +74,8 @@ def to_tagged(
         reason = mask(name, item) if mask is not None else None
         if reason is not None:
             target[slot] = _masked(item, reason)
+            if rest is not None and isinstance(item, str) and (readable := rest(name, item)) is not None:
+                target[slot]["text"] = readable if limit is None else readable[:limit]
         else:
             below = len(stack)
             target[slot] = _one(item, name, stack, limit)

@@ -54,15 +54,10 @@ class Out:
         return f"\x1b[{';'.join(_STYLES[style] for style in styles)}m{text}\x1b[0m"
 
     def brief(self, value: Any, width: int, key: str | None = None) -> str:
-        """A stored value in one line, gated, with every secret-shaped part masked before it is cut."""
-        from studio.render.gate import line
+        """A stored value in one line, gated and masked."""
         from studio.render.preview import summary
-        from studio.render.secrets import has_secret, mask_text
 
-        wide = "" if self.show_secrets else summary(value, 4 * width, key=key)
-        return (
-            line(mask_text(wide), width) if has_secret(wide) else summary(value, width, key=key, show_secrets=self.show_secrets)
-        )
+        return summary(value, width, key=key, show_secrets=self.show_secrets)
 
     def table(self, rows: Iterable[list[str]], styles: list[tuple[str, ...]], gap: str = "  ") -> None:
         """Aligned columns; the last one is not padded. Cells are plain text, each column has its styles."""

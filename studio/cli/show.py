@@ -65,8 +65,8 @@ def _one_value(address: Address, path: str, root: Value, documents: Documents, o
     value, key = get(root, path), name_in(path, root)
     if out.as_json:
         out.document({"checkpoint": documents.address(address), "path": path, "value": documents.value(value, key)})
-    elif isinstance(value, str) and (out.show_secrets or not secrets.reason(key, value)):
-        out.say(clean(value))
+    elif isinstance(value, str) and (out.show_secrets or not secrets.hides_all(key, value)):
+        out.say(clean(value if out.show_secrets else secrets.mask_text(value)))
     else:
         out.say(pretty(documents.value(value, key)))
 

@@ -18,6 +18,8 @@ from studio.model import Tagged_JSON, Value
 from studio.value import Tagged, equal
 
 _FLOATS = {"nan": float("nan"), "inf": float("inf"), "-inf": float("-inf"), "-0.0": -0.0}
+_MASK = "[masked]"
+"""Stands in the text of a `$masked` for each secret part."""
 _PLACEHOLDERS = ("$masked", "$opaque", "$cut", "$array")
 _PAIR = lazy(r"-?\d+")
 
@@ -157,9 +159,30 @@ def _stands_for(form: str, doc: dict[str, Any], stored: Any, trail: Trail) -> An
         )
     if form == "$array" and not (isinstance(stored, Tagged) and stored.kind == "array"):
         raise _wrong("there is no stored array here", trail)
+    if form == "$masked" and "text" in doc and not _same_beside(doc["text"], stored):
+        raise _wrong(
+            "the text around a masked part cannot be changed",
+            trail,
+            "Leave it as it was shown, write the whole text, or work with --show-secrets.",
+        )
     if form == "$opaque" and not isinstance(stored, Opaque):
         raise _wrong("there are no unreadable bytes stored here", trail)
     return stored
+
+
+def _same_beside(shown: Any, stored: Any) -> bool:
+    """Whether a text is the stored one with masks in the place of some parts."""
+    if not isinstance(shown, str) or not isinstance(stored, str):
+        return False
+    first, *more = shown.split(_MASK)
+    at, end = len(first), len(stored) - len(more[-1]) if more else 0
+    if not more or not stored.startswith(first) or not stored.endswith(more[-1]) or end < at:
+        return False
+    for part in more[:-1]:
+        at = stored.find(part, at, end) + len(part)
+        if at < len(part):
+            return False
+    return True
 
 
 def _bytes(text: Any, trail: Trail) -> bytes:

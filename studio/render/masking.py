@@ -72,13 +72,24 @@ def document(
     name: str | None = None,
     *,
     show_secrets: bool = False,
+    readable: bool = True,
     limit: int | None = None,
     cache: dict[Any, Tagged_JSON] | None = None,
 ) -> Tagged_JSON:
-    """Tagged JSON of a value that stands under `name`, each secret in it masked as a whole. `limit`, `cache`: see `to_tagged`."""
+    """Tagged JSON of a value that stands under `name`, each secret in it masked as a whole.
+
+    `readable`: with the text around a secret that a text holds, which an editor must not offer for a change.
+    `limit`, `cache`: see `to_tagged`.
+    """
     if show_secrets:
         return to_tagged(value, key=name, limit=limit, cache=cache)
-    return to_tagged(value, mask=secrets.reason, pair=pairs.announced, key=name, limit=limit, cache=cache)
+    return to_tagged(
+        value, mask=secrets.reason, rest=_rest if readable else None, pair=pairs.announced, key=name, limit=limit, cache=cache
+    )
+
+
+def _rest(name: str | None, stored: str) -> str | None:
+    return None if secrets.hides_all(name, stored) else secrets.mask_text(stored)
 
 
 def text(stored: str, name: str | None = None, *, show_secrets: bool = False) -> str:

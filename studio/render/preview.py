@@ -158,20 +158,20 @@ def summary(value: Value, width: int = 80, *, key: str | None = None, show_secre
 
 
 def _masked_or(value: Value, key: str | None, room: int, depth: int, show_secrets: bool) -> str:
-    if not show_secrets and secrets.reason(key, value):
+    if not show_secrets and secrets.hides_all(key, value):
         return MASK
     return _summary(value, room, depth, show_secrets)
 
 
 def _summary(value: Value, room: int, depth: int, show_secrets: bool) -> str:
-    if not show_secrets and _is_secret(value, room, depth):
+    if not show_secrets and _is_secret(value):
         return MASK
     if value is None or isinstance(value, bool):
         return {None: "null", True: "true", False: "false"}[value]
     if isinstance(value, (int, float)):
         return number(value)
     if isinstance(value, str):
-        return '"' + value[: 4 * room + 16].replace("\n", " ⏎ ") + '"'
+        return '"' + _head(value, 4 * room + 16, show_secrets).replace("\n", " ⏎ ") + '"'
     if isinstance(value, (bytes, bytearray)):
         return f"{len(value):,} bytes"
     if isinstance(value, Opaque):
@@ -181,7 +181,7 @@ def _summary(value: Value, room: int, depth: int, show_secrets: bool) -> str:
         if shown.role == "remove":
             return f"remove message {shown.id or ''}"
         calls = " ".join("⚒ " + _call_text(call, 60, depth + 1, show_secrets) for call in shown.tool_calls)
-        return f"{shown.role}: {shown.text[: 4 * room]} {calls}".replace("\n", " ").strip()
+        return f"{shown.role}: {_head(shown.text, 4 * room, show_secrets)} {calls}".replace("\n", " ").strip()
     if isinstance(value, Tagged):
         return _tagged_summary(value, room, depth, show_secrets)
     if isinstance(value, list):
@@ -205,19 +205,13 @@ def _opaque(value: Opaque) -> str:
     return f"⟨{value.reason}, {value.size:,} bytes{would}⟩"
 
 
-def _is_secret(value: Value, room: int, depth: int) -> bool:
-    """Only what a summary would show is looked at, so that megabytes cost nothing."""
-    if isinstance(value, str):
-        return secrets.has_secret(value[: 4 * room + 400])
-    if depth > DEEPEST:
-        return secrets.reason(None, value) is not None
-    if isinstance(value, Tagged):
-        shown = message(value)
-        return secrets.has_secret(shown.text[: 4 * room + 400]) if shown else secrets.reason(None, value) is not None
-    if isinstance(value, dict) and "content" in value:
-        shown = message(value)
-        return shown is not None and secrets.has_secret(shown.text[: 4 * room + 400])
-    return False
+def _head(text: str, size: int, show_secrets: bool) -> str:
+    """The beginning of a text: only what a summary would show is looked at, so that megabytes cost nothing."""
+    return text[:size] if show_secrets else secrets.head(text, size)
+
+
+def _is_secret(value: Value) -> bool:
+    return not isinstance(value, str) and secrets.reason(None, value) is not None
 
 
 def _collection(

@@ -64,7 +64,7 @@ def _unmasked(document: Tagged_JSON, depth: int) -> Tagged_JSON:
     """With dots in the place of what is masked, which stands for nothing here."""
     if isinstance(document, dict):
         if "$masked" in document:
-            return preview.MASK
+            return document.get("text", preview.MASK)
         return {key: _unmasked(one, depth - 1) for key, one in document.items()} if depth else document
     return [_unmasked(one, depth - 1) for one in document] if depth and isinstance(document, list) else document
 

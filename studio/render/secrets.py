@@ -117,6 +117,8 @@ _FEW = 10_000
 _LARGEST_COUNT = 10**8
 _LONG = 100_000
 """Characters from which on an answer about a text is kept."""
+_AHEAD = 20_000
+"""Characters behind a cut that tell whether a secret begins before it."""
 _MOST_COUNTS = 1_000
 """Numbers in one value under a name such as `tokens`; more of them are masked unseen."""
 
@@ -128,6 +130,13 @@ def reason(key: str | None, value: Any) -> str | None:
     if key and is_secret_by_name(key, value):
         return BY_NAME
     return "looks like a key" if isinstance(value, str) and has_secret(value) else None
+
+
+def hides_all(key: str | None, value: Any) -> bool:
+    """Whether nothing of the value may be shown: of a text that only holds a secret all else stays readable."""
+    if isinstance(value, str):
+        return bool(key) and is_secret_by_name(key or "", value)
+    return reason(key, value) is not None
 
 
 def is_secret_by_name(key: str, value: Any) -> bool:
@@ -205,6 +214,14 @@ def mask_text(text: str) -> str:
     """A text with its secrets replaced, for logs and error texts where the rest should stay readable."""
     found = spans(text)
     return replaced(text, found) if found else text
+
+
+def head(text: str, size: int) -> str:
+    """What the first `size` characters of a text are once secrets are replaced, those that the cut divides among them."""
+    if len(text) <= size:
+        return mask_text(text)
+    found = spans(text[: size + _AHEAD])
+    return replaced(text[:size], [(start, min(end, size)) for start, end in found if start < size])
 
 
 def replaced(text: str, parts: Sequence[Span]) -> str:

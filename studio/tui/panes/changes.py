@@ -11,7 +11,7 @@ from studio import noted, tagged, toolcalls
 from studio.calling import SubgraphRun
 from studio.model import Author, Change, State, Task, Value, Verdict
 from studio.render import explained as explained_words
-from studio.render import gate, labels, likeness, masking, pairs, preview, questions
+from studio.render import gate, labels, likeness, masking, pairs, preview, questions, secrets
 from studio.tui import draw
 from studio.tui.lines import BLANK, Line
 from studio.tui.point import Point, row_of
@@ -220,10 +220,11 @@ def _replace(change: Change, width: int, show_secrets: bool) -> list[Line]:
 
 def inside(path: str, stored: Value, *, show_secrets: bool, editable: bool, most: int = 60) -> tuple[Line, ...]:
     """What is folded below a one-line value: its children, or a long text in full; nothing below a masked one."""
-    if draw.masked(path, stored, show_secrets):
+    if not show_secrets and secrets.hides_all(masking.name_in(path), stored):
         return ()
     if isinstance(stored, str):
-        return (Line(draw.block(stored), 4, bar="$line"),) if len(stored) > 150 else ()
+        whole = stored if show_secrets or len(stored) <= 150 else secrets.mask_text(stored)
+        return (Line(draw.block(whole), 4, bar="$line"),) if len(stored) > 150 else ()
     if isinstance(stored, Tagged) and stored.kind == "args":
         return ()
     children = tagged.children(stored)

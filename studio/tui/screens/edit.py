@@ -96,7 +96,7 @@ class EditScreen(ModalScreen[Edited | None]):
         self._title = title
         self._hint = hint
         name = masking.name_in(path)
-        self._doc = doc if has_doc else masking.document(value, name, show_secrets=show_secrets, limit=LIMIT)
+        self._doc = doc if has_doc else masking.document(value, name, show_secrets=show_secrets, readable=False, limit=LIMIT)
         self._first = tagged.dumps(self._doc, indent=2)
         self._as_text = _plain(self._doc)
         """A text is edited as it is; anything else, and a text on request, as JSON."""

@@ -241,7 +241,7 @@ def plain_text(value: Value) -> bool:
 
 def json_text(value: Value, key: str | None, show_secrets: bool) -> str:
     """Tagged JSON of a value; a masked part stands for the stored one."""
-    return tagged.dumps(masking.document(value, key, show_secrets=show_secrets), indent=2)
+    return tagged.dumps(masking.document(value, key, show_secrets=show_secrets, readable=False), indent=2)
 
 
 def promise(

@@ -31,7 +31,7 @@ class Shown:
     """`null`, `bool`, `number`, `text`, `bytes`, `list`, `map`, `type`, `message`, `opaque` or `masked`: the CSS class."""
     type_name: str = ""
     masked: str = ""
-    """Why it is masked; empty when it is not."""
+    """Why it, or a part of a text, is masked; empty when nothing is."""
     cut: bool = False
 
 
@@ -115,10 +115,10 @@ def type_of(value: Value) -> str:
 def shown(value: Value, key: str | None = None, *, path: str = "", reveal: Reveal = NOTHING, width: int = INLINE) -> Shown:
     """A value in one line, gated, masked unless its path is revealed."""
     why = "" if reveal.covers(path) and (path or reveal.all) else secrets.reason(key, value) or ""
-    if why:
+    if why and secrets.hides_all(key, value):
         return Shown(preview.MASK, "masked", type_of(value), gate.line(why))
     text = preview.summary(value, width, key=key, show_secrets=reveal.covers(path))
-    return Shown(text, kind_of(value), type_of(value), cut=text.endswith("…"))
+    return Shown(text, kind_of(value), type_of(value), gate.line(why), cut=text.endswith("…"))
 
 
 def expandable(value: Value) -> bool:
@@ -157,13 +157,14 @@ def node(
     """A tree line with its children when `path` leads to an opened one, or while `depth` lasts."""
     line = shown(value, masking.name_in(path) or label, path=path, reveal=reveal)
     hides = pairs.announced(value) is not None and not reveal.covers(path)  # alone, a member would not show what it is
-    can = expandable(value) and not line.masked and not hides
+    can = expandable(value) and line.kind != "masked" and not hides
     unfolded = can and (depth > 0 or any(inner == path or inner.startswith(path + "/") for inner in opened))
     children: tuple[Node, ...] = ()
     more, text, text_more = 0, None, 0
     if unfolded and isinstance(value, str):
         limit = TEXT_MAX if whole else TEXT_LIMIT
-        text, text_more = gate.clean(value[:limit]), max(0, len(value) - limit)
+        text = gate.clean(secrets.head(value, limit) if line.masked else value[:limit])
+        text_more = max(0, len(value) - limit)
     elif unfolded:
         items = tagged.children(value)
         start = _page_start(items, path, opened, start)
@@ -266,7 +267,7 @@ def bubble(value: Value, *, limit: int = 1600, unanswered: Collection[str] = (),
     if found.role == "remove":
         text = f"removes message {found.id or ''}"
     else:
-        text = secrets.mask_text(found.text[: limit + 2_000])  # a key that the cut would leave half of
+        text = secrets.head(found.text, limit)
     title = found.role if found.role != "tool" else "tool result"
     if found.name:
         title += f" · {gate.line(found.name, 60)}"
