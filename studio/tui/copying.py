@@ -60,13 +60,20 @@ class Copying(Place):
 
     def do_copy_link(self) -> None:
         if self.point is not None:
-            self._copy(
-                link(self.session.location, self.point.address, self.session.view_options), "The command for the browser view"
-            )
+            command = link(self.session.location, self.point.address, self.session.view_options, self.tab, self.base)
+            self._copy(command, "The command for the browser view")
 
 
-def link(location: str, address: Address, options: Iterable[str] = ()) -> str:
-    """The command that opens this checkpoint in a browser; `options` choose the part of the file."""
+def link(location: str, address: Address, options: Iterable[str] = (), tab: str = "changes", base: Address | None = None) -> str:
+    """The command that shows this checkpoint in a browser as it is seen here: the tab, and what is pinned.
+
+    `options` choose the part of the file.
+    """
     pairs = [("thread", address.thread_id), ("ns", address.checkpoint_ns), ("at", address.checkpoint_id)]
-    query = urlencode([(name, value) for name, value in pairs if value], errors="surrogatepass")
+    found = [(name, value) for name, value in pairs if value]
+    if tab != "changes":
+        found.append(("tab", tab))
+    if base is not None:
+        found += [("base", base.checkpoint_id), ("base_ns", base.checkpoint_ns)]
+    query = urlencode(found, errors="surrogatepass")
     return " ".join(map(shell.word, ["studio", "web", location, *options, "--at", f"/?{query}"]))

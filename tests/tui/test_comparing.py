@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import re
+import shlex
 from pathlib import Path
 
 import pytest
+from bs4 import BeautifulSoup
 
 from studio.requests import ForkRequest, Patch
 from studio.tui.screens.compare import CompareScreen
 from tests.branching import SECRET, make_talk
 from tests.tui.driving import SAMPLES, Drive, driven, opened
+from tests.web.conftest import client_of
 
 
 async def shown(drive: Drive, words: str, part: str = "#steps") -> None:
@@ -86,3 +89,24 @@ async def test_long_branches_come_a_page_at_a_time_masked_and_gated(tmp_path: Pa
             whole = "\n".join(line for part in ("#steps", "#ends", "#chats") for line in drive.lines(part)) + drive.text()
             assert SECRET not in whole and "\u202e" not in whole and "\x1b" not in whole
             assert any("with kind regards" in line and "as short as can be" in line for line in drive.lines("#chats"))
+
+
+async def test_the_copied_link_opens_the_browser_with_the_same_tab_and_pin(tmp_path: Path) -> None:
+    with opened(SAMPLES / "support_agent.sqlite", tmp_path / "s.sqlite") as session:
+        pin = session.resolve("#6", "refund-4711")
+        async with driven(session, pin, (120, 32)) as drive:
+            await drive.loaded()
+            await drive.press("d")
+            await drive.go("9")
+            await drive.press("3")
+            await drive.shows("order")
+            drive.main.do_copy_link()
+            await drive.until(lambda: "studio web" in drive.app.clipboard, "the copied command")
+            target = shlex.split(drive.app.clipboard)[-1]
+    with client_of(SAMPLES / "support_agent.sqlite") as page:
+        there = page.get(f"/f/support_agent.sqlite{target.removeprefix('/')}").text
+        assert "State" in [tab.text for tab in BeautifulSoup(there, "html.parser").select(".tabs [aria-current]")]
+        assert (
+            "#6 is pinned"
+            in [link.get_text(" ", strip=True) for link in BeautifulSoup(there, "html.parser").select("a.compared")][0]
+        )

@@ -150,6 +150,14 @@ def test_keys_move_the_cursor_and_the_address_follows(at_refund: Visit) -> None:
     assert page.evaluate("document.querySelectorAll('.row[aria-selected=\"true\"]').length") == 1
 
 
+def test_the_key_of_a_tab_without_content_tells_why_there_is_none(browser: Any, shop: Path, tmp_path: Path) -> None:
+    with served(shop, tmp_path, "/?thread=paused") as url, visit(browser, url) as seen:
+        assert not seen.page.locator(".tabs a:text-is('Branches')").is_visible()
+        seen.page.keyboard.press("7")
+        seen.page.wait_for_selector(".tabs a[aria-current]:text-is('Branches')")
+        assert "one branch" in seen.page.locator("#pane, main").first.inner_text()
+
+
 def test_a_click_on_a_path_says_why_and_offers_its_edit(at_refund: Visit) -> None:
     page = at_refund.page
     page.click(".lines dt a:has-text('amount')")

@@ -55,6 +55,8 @@ class Tab:
     href: str
     current: bool
     key: str
+    hidden: bool = False
+    """Its key works all the same: the page says there why it has nothing to show."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -213,7 +215,6 @@ def _against(tree: CheckpointTree, address: Address, compared: str, base: Addres
 
 def _tabs(place: Place, tree: CheckpointTree) -> tuple[Tab, ...]:
     two = len(leaves(tree)) > 1 or place.base is not None or place.tab == "branches"
-    shown = TABS if two else TABS[:-1]
     by_id = {action.id: action for action in ACTIONS}
     return tuple(
         Tab(
@@ -222,8 +223,9 @@ def _tabs(place: Place, tree: CheckpointTree) -> tuple[Tab, ...]:
             place.to(tab=tab).url(),
             place.tab == tab,
             key_label(by_id[tab].keys[0]) if tab in by_id else "",
+            hidden=tab == "branches" and not two,
         )
-        for tab in shown
+        for tab in TABS
     )
 
 
