@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, TypeVar
 from msgspec.structs import replace
 
 from studio.errors import PatchError
-from studio.model import Address, RawCheckpoint, State
+from studio.model import Address, RawCheckpoint, SeenGraph, State
 
 if TYPE_CHECKING:
     from studio.explain import Explainer
@@ -180,6 +180,14 @@ class Acting(ABC):
             raise refused
         return self.run_room.plan(self._with_graph(request), look=look)
 
+    def load_code(self, thread_id: str, spec: GraphSpec) -> None:
+        """Load the graph's code to see its nodes and edges, for `graphs`. Raises UsageError or RunError as `plan` does."""
+        self.run_room.load_code(thread_id, self._with_spec(spec))
+
+    def with_code(self, thread_id: str, seen: tuple[SeenGraph, ...]) -> tuple[SeenGraph, ...]:
+        """The graphs of a thread joined with what the code said, where it was asked."""
+        return self._runs.codes.join(thread_id, seen) if self._runs is not None and seen else seen
+
     def run(self, request: RunRequest, on_event: Callable[[RunEvent], None] | None = None) -> Run:
         """Start a run in the user's interpreter and return at once."""
         if refused := self._refusal(request):
@@ -202,8 +210,9 @@ class Acting(ABC):
 
     def _with_graph(self, request: _R) -> _R:
         """The request with what `--graph` and `--python` said where it names no graph itself."""
-        from studio.requests import GraphSpec
+        return replace(request, graph=self._with_spec(request.graph))
 
-        spec = request.graph
-        merged = GraphSpec(spec.graph or self.graph.graph, spec.python or self.graph.python, spec.cwd or self.graph.cwd)
-        return replace(request, graph=merged)
+    def _with_spec(self, spec: GraphSpec) -> GraphSpec:
+        return replace(
+            spec, graph=spec.graph or self.graph.graph, python=spec.python or self.graph.python, cwd=spec.cwd or self.graph.cwd
+        )

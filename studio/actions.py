@@ -64,6 +64,14 @@ ACTIONS: tuple[Action, ...] = (
     Action("raw", "Raw", "The stored record, scheduling channels included.", ("5",), ("checkpoint",), "View"),
     Action("graph", "Graph", "Which node led to which, how often; this superstep lit.", ("6",), ("checkpoint",), "View"),
     Action(
+        "code_graph",
+        "Join with the code",
+        "Load your graph (this runs its code) and draw the edges that were never taken beside the seen ones.",
+        ("m",),
+        ("checkpoint",),
+        "View",
+    ),
+    Action(
         "branches",
         "Branches",
         "Two branches side by side: the pinned checkpoint and this one, or this branch and what it was forked from.",

@@ -20,6 +20,7 @@ driving = sys.modules["_studio_child_driver"]
 reporting = sys.modules["_studio_child_report"]
 
 _RESUME_IDX = -4
+_MOST_SUBGRAPHS = 100
 
 Failure = driving.Failure
 
@@ -197,16 +198,32 @@ def channel_kinds(graph: Any) -> dict[str, str]:
 
 def inspect(graph: Any, request: dict[str, Any], schema: set[str], allowed: set[str], is_async: bool) -> dict[str, Any]:
     """What the graph is made of, and what would become of the stored types that the request names."""
-    edges: list[dict[str, Any]] = []
-    with contextlib.suppress(Exception):  # drawing may need packages or code that is not there
-        drawn = graph.get_graph().edges
-        edges = [{"source": edge.source, "target": edge.target, "conditional": bool(edge.conditional)} for edge in drawn]
     return {
-        "name": getattr(graph, "name", None), "nodes": [name for name in graph.nodes if name != "__start__"], "edges": edges,
+        "name": getattr(graph, "name", None), "nodes": [name for name in graph.nodes if name != "__start__"],
+        "edges": drawn_edges(graph), "subgraphs": subgraphs(graph),
         "channels": channel_kinds(graph), "async": is_async, "schema": sorted(schema), "files": loading.own_files(),
         "types": types.describe(request.get("types") or (), allowed, schema),
         "interrupt_before": _names(graph, "interrupt_before_nodes"), "interrupt_after": _names(graph, "interrupt_after_nodes"),
     }  # fmt: skip
+
+
+def drawn_edges(graph: Any) -> list[dict[str, Any]]:
+    """The edges that LangGraph draws for a graph; [] where it cannot, since that may need packages or code that is not there."""
+    with contextlib.suppress(Exception):
+        drawn = graph.get_graph().edges
+        return [{"source": edge.source, "target": edge.target, "conditional": bool(edge.conditional)} for edge in drawn]
+    return []
+
+
+def subgraphs(graph: Any) -> dict[str, dict[str, Any]]:
+    """Namespace without task ids -> nodes and edges of a graph in the graph, as far as LangGraph finds them (from 0.2.20 on)."""
+    found: dict[str, dict[str, Any]] = {}
+    with contextlib.suppress(Exception):
+        for ns, inner in graph.get_subgraphs(recurse=True):
+            if len(found) == _MOST_SUBGRAPHS:
+                break
+            found[ns] = {"nodes": [name for name in inner.nodes if name != "__start__"], "edges": drawn_edges(inner)}
+    return found
 
 
 def _names(graph: Any, attribute: str) -> list[str]:

@@ -322,11 +322,15 @@ class Hit(Struct, frozen=True):
 
 
 class Edge(Struct, frozen=True):
-    """A seen edge: `source` led to `target`, `count` times in this thread."""
+    """`source` led to `target`, `count` times in this thread; 0: the graph's code draws it, and it was never taken here."""
 
     source: str
     target: str
     count: int
+    drawn: bool | None = None
+    """Whether the graph's code draws it; None where the code was not asked. A `Command` may lead where no edge is drawn."""
+    conditional: bool = False
+    """The code decides at each passage."""
 
 
 class SeenNode(Struct, frozen=True):
@@ -336,10 +340,12 @@ class SeenNode(Struct, frozen=True):
     runs: int
     ran_from: tuple[tuple[str, str], ...] = ()
     """(namespace, checkpoint id) of the checkpoint that each run began at, as stored."""
+    drawn: bool | None = None
+    """Whether the graph's code has it; None where the code was not asked."""
 
 
 class SeenGraph(Struct, frozen=True):
-    """One graph as a thread showed it: what never happened is not in it."""
+    """One graph as a thread showed it: what never happened is not in it, unless the graph's code was asked, too."""
 
     ns: str
     """The namespace without task ids: "" is the root graph, `writer|inner` a graph in a graph, however often it ran."""
@@ -349,3 +355,10 @@ class SeenGraph(Struct, frozen=True):
     """Most travelled first."""
     unnamed: int = 0
     """Runs of tasks whose node this file does not tell."""
+    code: str = ""
+    """The graph whose code was joined, as a plan names it; "" where none was."""
+
+    @property
+    def taken(self) -> int:
+        """How many edges were seen."""
+        return sum(edge.count > 0 for edge in self.edges)

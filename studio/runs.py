@@ -19,7 +19,7 @@ from msgspec import to_builtins
 from studio.errors import StudioError, UsageError
 from studio.model import Address
 from studio.render import masking, secrets
-from studio.requests import ForkPreview, ForkRequest, ForkResult, RunEvent, RunPlan, RunRequest
+from studio.requests import ForkPreview, ForkRequest, ForkResult, GraphSpec, RunEvent, RunPlan, RunRequest
 from studio.runner import Child, failure
 from studio.running import updates
 from studio.running.audited import Audited, begin_audit
@@ -28,6 +28,7 @@ from studio.running.graphs import find_graph
 from studio.running.plans import Inspector, Planned, check_trust, make_plan
 from studio.running.updates import encoded
 from studio.running.ways import run_address
+from studio.topology import Codes
 
 if TYPE_CHECKING:
     from studio.notes import Notes
@@ -116,6 +117,8 @@ class Runs:
         self._inspector = Inspector()
         self._runs: list[Run] = []
         self._lock = threading.Lock()
+        self.codes = Codes()
+        """What the graphs' code said, for the pictures of the threads."""
 
     def runs(self) -> Sequence[Run]:
         """Runs of this session, oldest first."""
@@ -142,7 +145,17 @@ class Runs:
 
         With `look` the graph is compared with what is stored, which loads the user's code.
         """
-        return make_plan(self._session, self._inspector, request, look=look).plan
+        return self._plan(request, look=look).plan
+
+    def _plan(self, request: RunRequest, *, look: bool) -> Planned:
+        planned = make_plan(self._session, self._inspector, request, look=look)
+        self.codes.note(request.address.thread_id, planned.graph.title, planned.known)
+        return planned
+
+    def load_code(self, thread_id: str, spec: GraphSpec) -> None:
+        """Ask the graph's code which nodes and edges it has, for the graphs of this thread. Raises UsageError or RunError."""
+        graph = find_graph(spec, self._session.location)
+        self.codes.note(thread_id, graph.title, self._inspector.inspect(graph))
 
     def preview_update(self, request: ForkRequest) -> ForkPreview:
         return updates.preview(self._session, self._inspector, request)
@@ -155,7 +168,7 @@ class Runs:
 
         Raises RunError when types need trust or the graph cannot be loaded, UsageError when nothing is left to run.
         """
-        planned = make_plan(self._session, self._inspector, request, look=True)
+        planned = self._plan(request, look=True)
         check_trust(tuple(use.name for use in planned.plan.types if not use.safe), request.trust_types)
         if not planned.plan.starts:
             hint = "--input JSON starts it anew, `fork --goto NODE` chooses a node"

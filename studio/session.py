@@ -331,8 +331,11 @@ class Session(Acting):
         return searching.search(self, text, thread_id, limit, others=others)
 
     def graphs(self, thread_id: str) -> tuple[SeenGraph, ...]:
-        """The graphs of a thread as it showed them (`Explainer.graphs`): a pass over the thread, once per change of the files."""
-        return self.explainer.graphs(thread_id)
+        """The graphs of a thread as it showed them (`Explainer.graphs`): a pass over the thread, once per change of the files.
+
+        What the code draws stands beside that once a plan or `load_code` has asked it.
+        """
+        return self.with_code(thread_id, self.explainer.graphs(thread_id))
 
     def graphs_known(self, thread_id: str) -> bool:
         """Whether `graphs` answers at once."""
@@ -340,7 +343,7 @@ class Session(Acting):
 
     def graphs_before(self, thread_id: str) -> tuple[SeenGraph, ...]:
         """The last count of a thread, which may be older than the file; () where there was none."""
-        return self.explainer.graphs_before(thread_id)
+        return self.with_code(thread_id, self.explainer.graphs_before(thread_id))
 
     def neighbours(self) -> Neighbours:
         """What lies in the same file beside the checkpoints that are shown: other sets of them, stores, caches, other tables."""

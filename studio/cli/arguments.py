@@ -252,6 +252,7 @@ def _compare(parser: Any) -> None:
 
 def _edges(parser: Any) -> None:
     _location(parser)
+    _graph(parser)
 
 
 def _search(parser: Any) -> None:

@@ -6,7 +6,7 @@ import re
 from collections import Counter
 from collections.abc import Iterable
 
-from studio.model import Author, Problem, State, TaskStatus
+from studio.model import Author, Edge, Problem, SeenGraph, State, TaskStatus
 from studio.render import gate
 from studio.times import parse
 
@@ -95,6 +95,22 @@ def when(iso: str | None, *, date: bool = True) -> str:
 def graph_name(ns: str) -> str:
     """`root graph`, or `writer › inner` for a graph in a graph; `ns` without task ids. Gated."""
     return " › ".join(gate.line(part, 40) for part in ns.split("|")) if ns else "root graph"
+
+
+def edges(graph: SeenGraph) -> str:
+    """`5 edges`, and once the code was asked `5 edges taken, 2 more in the code`."""
+    more = len(graph.edges) - graph.taken
+    if not graph.code:
+        return plural(graph.taken, "edge")
+    return f"{plural(graph.taken, 'edge')} taken" + (f", {more:,} more in the code" if more else "")
+
+
+def edge_note(edge: Edge) -> str:
+    """What the code says of an edge, in words; empty where the code was not asked, or simply has it."""
+    if edge.drawn is False:
+        return "not drawn by the code"
+    kind = "the code decides" if edge.conditional else ""
+    return ", ".join(word for word in ("never taken here" if not edge.count else "", kind) if word)
 
 
 def duration(seconds: float | None) -> str:

@@ -47,6 +47,8 @@ class Planned(Struct, frozen=True):
     """Types outside the safe list that the child may build: all that the plan lists, once a person trusts them."""
     unsafe: tuple[str, ...]
     """Stored types outside the safe list, which the graph is asked about."""
+    known: Mapping[str, Any]
+    """What the child said of the graph; empty where it was not asked."""
 
 
 class Inspector:
@@ -128,7 +130,7 @@ def make_plan(session: Session, inspector: Inspector, request: RunRequest, *, lo
         drift=compared,
     )
     trusted = tuple(use.name for use in uses if use.name not in SAFE) if request.trust_types else ()
-    return Planned(plan, way, graph, configurable, trusted, unsafe)
+    return Planned(plan, way, graph, configurable, trusted, unsafe, known)
 
 
 def _looked_at(

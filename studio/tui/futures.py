@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+from pathlib import PurePath
 from typing import TYPE_CHECKING
 
 from textual import work
 
-from studio.errors import StudioError
+from studio.errors import StudioError, UsageError
 from studio.model import Address
 from studio.render import labels
-from studio.requests import ForkRequest
+from studio.requests import ForkRequest, GraphSpec
 from studio.tui import moves
 from studio.tui.messages import Failed, Forked, PathChosen
 from studio.tui.place import Place
@@ -131,6 +132,32 @@ class Futures(Place):
         self.say_runs()
         if head is not None:
             self.open_thread(head.thread_id, head)
+
+    def do_code_graph(self) -> None:
+        """Ask the graph's code for its edges, beside the seen ones in the Graph tab."""
+        if self.point is not None:
+            self.app.tell("Loading your graph …")
+            self._load_code(self.point.address.thread_id, GraphSpec(self.app.graph))
+
+    @work(thread=True, exclusive=True, group="code")
+    def _load_code(self, thread_id: str, spec: GraphSpec) -> None:
+        try:
+            try:
+                self.session.load_code(thread_id, spec)
+            except UsageError as error:  # of several graphs the one that is called like the file
+                stem = PurePath(self.session.location).stem
+                if stem not in error.candidates:
+                    raise
+                self.session.load_code(thread_id, GraphSpec(stem))
+        except StudioError as error:
+            self.app.call_from_thread(self.app.complain, error, "Not joined")
+            return
+        self.app.call_from_thread(self._code_loaded)
+
+    def _code_loaded(self) -> None:
+        self.draw_anew("graph")
+        self.show_tab("graph")
+        self.app.tell("The graph's code was loaded: its edges stand beside the seen ones.")
 
     def do_cancel(self) -> None:
         for run in self.session.runs():

@@ -222,6 +222,11 @@ class MainScreen(Copying, Revealing, Moving, Futures, Opening):
         else:
             self.build_pane(self.tab, self._loaded, self.point, self.checkpoints)
 
+    def draw_anew(self, tab: str) -> None:
+        self._drawn.pop(tab, None)
+        if self.tab == tab:
+            self.draw_tab()
+
     @work(thread=True, exclusive=True, group="pane")
     def build_pane(self, name: str, serial: int, at: Point, tree: CheckpointTree) -> None:
         try:

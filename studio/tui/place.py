@@ -86,6 +86,14 @@ class Place(Screen[None]):
         """Stand on a checkpoint with one of its values selected in State."""
         raise NotImplementedError
 
+    def show_tab(self, tab: str) -> None:
+        """Show another pane of the loaded checkpoint."""
+        raise NotImplementedError
+
+    def draw_anew(self, tab: str) -> None:
+        """Draw a pane again though the cursor stayed: what it shows is known better now."""
+        raise NotImplementedError
+
     def load_soon(self, *, now: bool = False) -> None:
         """Load the point under the cursor, once the cursor rests."""
         raise NotImplementedError

@@ -6,6 +6,7 @@ from typing import Annotated
 
 from fastapi import APIRouter, Depends, Request
 from fastapi.responses import Response
+from msgspec.structs import replace
 from starlette.datastructures import FormData
 from starlette.exceptions import HTTPException
 
@@ -17,7 +18,7 @@ from studio.runs import Run
 from studio.web.book import Book
 from studio.web.desk import Desk
 from studio.web.forms import ForkForm, answer_request, fork_form, run_request
-from studio.web.links import decode, place_of
+from studio.web.links import decode, opened, place_of
 from studio.web.planning import Planned, plan, promise, with_graph
 from studio.web.render import Pages
 from studio.web.replies import THEMES, go, html, partial, theme
@@ -137,6 +138,16 @@ def router(book: Book, pages: Pages) -> APIRouter:
         return html(
             pages.page("workspace.html", theme(request), page=at.workspace(theme(request), stage=at.stage(answer_promise=shown)))
         )
+
+    @routes.post("/f/{file}/graph/code")
+    def code(request: Request, file: str, form: Form) -> Response:
+        """Load the graph's code, and draw what it says beside what was seen."""
+        at = desk(request, file)
+        book.choose_graph(file, replace(book.graph(file), graph=opened(str(form.get("graph") or "")) or book.graph(file).graph))
+        book.allow_plans(file)
+        at.session.load_code(at.address.thread_id, book.graph(file))
+        at = desk(request, file)
+        return html(pages.macro("_graph.html", "body", at.graph(wait=True))) if partial(request) else go(request, at.place.url())
 
     @routes.post("/f/{file}/run/{run_id}/cancel")
     def cancel(request: Request, file: str, run_id: str) -> Response:

@@ -299,7 +299,8 @@ class Desk:
         )
 
     def graph(self, *, wait: bool) -> graph.GraphView:
-        return graph.graph_view(self.session, self.tree, self.place, self.address, wait=wait)
+        named = self.book.graph(self.place.file).graph or ""
+        return graph.graph_view(self.session, self.tree, self.place, self.address, wait=wait, named=named)
 
     def _link(self, path: str) -> str:
         return self.place.to(path=path, tab="state").url()

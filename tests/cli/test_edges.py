@@ -18,8 +18,10 @@ def test_the_graphs_of_a_thread_are_listed_with_their_nodes_and_edges(studio: St
     doc = found.doc
     assert (doc["thread_id"], doc["problems"], [graph["ns"] for graph in doc["graphs"]]) == ("refund-4711", [], ["", "review"])
     root = doc["graphs"][0]
-    assert {"source": "review", "target": "ask_approval", "count": 1} in root["edges"]
-    assert {"name": "plan_refund", "runs": 1} in root["nodes"]
+    assert ("review", "ask_approval", 1, None) in [
+        tuple(e[k] for k in ("source", "target", "count", "in_code")) for e in root["edges"]
+    ]
+    assert {"name": "plan_refund", "runs": 1, "in_code": None} in root["nodes"]
     named = {node["name"] for node in root["nodes"]}
     assert {name for edge in root["edges"] for name in (edge["source"], edge["target"])} <= named
 

@@ -24,6 +24,7 @@ NAME = 18
 """Characters of a name and its count: half of the pane of a small terminal."""
 RUNS = 24
 _ARROWS = {"down": "→", "back": "↑", "self": "↻"}
+_NEVER = "⇢"
 _WAITS: dict[TaskStatus, tuple[str, str]] = {"failed": ("✕", "$error"), "paused": ("■", "$wait")}
 _LEGEND = {
     "●": "ran",
@@ -68,10 +69,13 @@ def _lines(graphs: tuple[SeenGraph, ...], point: Point, tree: CheckpointTree, se
 
 def _graph(graph: SeenGraph, lit: Moment, point: Point, tree: CheckpointTree) -> list[Line]:
     nodes = sum(node.runs > 0 and not is_end(node.name) for node in graph.nodes)
-    facts = f" · {labels.plural(nodes, 'node')} · {labels.plural(len(graph.edges), 'edge')}"
+    facts = f" · {labels.plural(nodes, 'node')} · {labels.edges(graph)}"
     lines = [Line(draw.own(labels.graph_name(graph.ns), "bold") + draw.own(facts, "$faint"), 1)]
+    if graph.code:
+        lines.append(Line(draw.own(f"beside the code of {gate.line(graph.code, 200)}", "$faint"), 3))
     marks = {_mark(node.name, lit, point)[0] for node in graph.nodes}
     keys = [f"{mark} {words}" for mark, words in _LEGEND.items() if mark in marks]
+    keys += [words for there, words in _edge_kinds(graph) if there]
     if keys:
         lines.append(Line(draw.own("   ".join(keys), "$faint"), 3))
     place = {node.name: at for at, node in enumerate(graph.nodes)}
@@ -83,10 +87,13 @@ def _graph(graph: SeenGraph, lit: Moment, point: Point, tree: CheckpointTree) ->
     out: dict[str, list[tuple[int, Content]]] = {}
     for edge, arrow, (_, target) in zip(graph.edges, arrows, pairs, strict=True):
         pair = (edge.source, edge.target)
-        style = "bold $primary" if pair in lit.taken else "$primary" if pair in lit.coming else "$quiet"
+        unused = "$faint" if not edge.count else "$quiet"
+        style = "bold $primary" if pair in lit.taken else "$primary" if pair in lit.coming else unused
         name = "itself" if arrow == "↻" else gate.line(edge.target, 24)
         times = f" ×{edge.count:,}" if edge.count > 1 else ""
-        shown = draw.own(f"{arrow} ", style) + draw.own(name, style) + draw.own(times, "$faint")
+        arrow = arrow if edge.count or arrow != "→" else _NEVER
+        mark = "" if edge.drawn is not False else " ≠"
+        shown = draw.own(f"{arrow} ", style) + draw.own(name, style) + draw.own(times, "$faint") + draw.own(mark, "$wait")
         out.setdefault(edge.source, []).append((rank_of[target], shown))
     column = min(NAME, max((len(_named(node)) for node in graph.nodes), default=0)) + 6
     for rank in ranks:
@@ -98,6 +105,13 @@ def _graph(graph: SeenGraph, lit: Moment, point: Point, tree: CheckpointTree) ->
         words = f"{labels.plural(graph.unnamed, 'run')} of a node that this file does not name"
         lines.append(Line(draw.own(words, "$faint"), 3))
     return lines
+
+
+def _edge_kinds(graph: SeenGraph) -> list[tuple[bool, str]]:
+    return [
+        (any(not edge.count for edge in graph.edges), f"{_NEVER} in the code, never taken"),
+        (any(edge.drawn is False for edge in graph.edges), "≠ taken, though the code draws no such edge"),
+    ]
 
 
 def _mark(name: str, lit: Moment, point: Point) -> tuple[str, str]:

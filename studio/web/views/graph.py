@@ -6,9 +6,11 @@ import unicodedata
 from dataclasses import dataclass
 from functools import lru_cache
 from math import log
+from pathlib import PurePath
 from typing import TYPE_CHECKING
 
-from studio.model import END, START, Address, SeenGraph, SeenNode
+from studio.errors import StudioError
+from studio.model import END, START, Address, Edge, SeenGraph, SeenNode
 from studio.moment import Moment, in_order, is_end, last_runs, moment
 from studio.render import gate, labels
 from studio.render.graph_layout import END as ROUND
@@ -79,6 +81,14 @@ class RunsView:
 
 
 @dataclass(frozen=True, slots=True)
+class JoinView:
+    action: str
+    names: tuple[str, ...]
+    """Graphs of `langgraph.json` to choose from; empty where there is nothing to choose."""
+    chosen: str
+
+
+@dataclass(frozen=True, slots=True)
 class GraphView:
     name: str
     facts: str
@@ -87,17 +97,22 @@ class GraphView:
     picture: Picture | None
     chosen: RunsView | None
     nodes: tuple[RunsView, ...]
-    edges: tuple[tuple[str, str, str], ...]
+    edges: tuple[tuple[str, str, str, str], ...]
+    """(from, to, how often, what the code says of it)."""
     edges_more: int
     legend: tuple[tuple[str, str], ...]
     notes: tuple[str, ...]
+    code: str
+    """The graph whose code was joined; empty where none was."""
+    join: JoinView | None
+    """How to load the code; None where it was."""
     empty: str
     refresh: str
     counting: str
     """What makes the page ask for a newer count: another text each time the thread grew. Empty: this is the newest."""
 
 
-def graph_view(session: Session, tree: CheckpointTree, place: Place, address: Address, *, wait: bool) -> GraphView:
+def graph_view(session: Session, tree: CheckpointTree, place: Place, address: Address, *, wait: bool, named: str) -> GraphView:
     """The graph tab. Without `wait`, a long thread that was not counted yet shows its last count, or none, and says so."""
     thread = address.thread_id
     refresh = place.url("graph")
@@ -107,11 +122,23 @@ def graph_view(session: Session, tree: CheckpointTree, place: Place, address: Ad
         graphs, counting = session.graphs_before(thread), str(len(tree))
     if not graphs:
         words = f"Counting {len(tree):,} checkpoints…" if counting else "This file does not tell which nodes ran in this thread."
-        return GraphView("", "", (), None, None, (), (), 0, (), (), words, refresh, counting)
+        return GraphView("", "", (), None, None, (), (), 0, (), (), "", None, words, refresh, counting)
     ordered = in_order(graphs, address)
     graph = next((one for one in ordered if one.ns == place.graph), ordered[0])
     lit = moment(session, tree, address, graph)
-    return _view(graph, graphs, lit, tree, place, address, refresh, counting)
+    join = None if any(one.code for one in graphs) else join_view(session, place, named)
+    return _view(graph, graphs, lit, tree, place, address, refresh, counting, join)
+
+
+def join_view(session: Session, place: Place, named: str) -> JoinView:
+    """The form that loads the graph's code; `named` is the graph that was chosen for this file."""
+    try:
+        names = session.graph_names()
+    except StudioError:  # said when the form is sent
+        names = ()
+    stem = PurePath(session.location).stem
+    chosen = next((name for name in (named, stem) if name in names), names[0] if names else named)
+    return JoinView(place.url("graph/code"), names if len(names) > 1 else (), chosen)
 
 
 def _view(
@@ -123,6 +150,7 @@ def _view(
     address: Address,
     refresh: str,
     counting: str,
+    join: JoinView | None,
 ) -> GraphView:
     here = f"#{tree.number(address)}"
     picture = _picture(graph, lit, place, here)
@@ -140,7 +168,7 @@ def _view(
         notes.append("The thread grew: counting again…")
     return GraphView(
         name=labels.graph_name(graph.ns),
-        facts=f"{labels.plural(sum(node.runs > 0 for node in ran), 'node')} · {labels.plural(len(graph.edges), 'edge')}",
+        facts=f"{labels.plural(sum(node.runs > 0 for node in ran), 'node')} · {labels.edges(graph)}",
         others=tuple(
             (labels.graph_name(one.ns), place.to(graph=one.ns, node=None).url(), one.ns == graph.ns)
             for one in graphs
@@ -150,11 +178,13 @@ def _view(
         chosen=_runs(chosen, tree, place, address, ALL_RUNS) if chosen is not None else None,
         nodes=tuple(_runs(node, tree, place, address, RUNS) for node in ran[:MOST_LISTED]),
         edges=tuple(
-            (gate.line(edge.source, 80), gate.line(edge.target, 80), f"{edge.count:,}") for edge in graph.edges[:MOST_LISTED]
+            (*_ends(edge), f"{edge.count:,}" if edge.count else "–", labels.edge_note(edge)) for edge in graph.edges[:MOST_LISTED]
         ),
         edges_more=max(0, len(graph.edges) - MOST_LISTED),
         legend=_legend(graph, lit, here),
         notes=tuple(notes),
+        code=gate.line(graph.code, 200),
+        join=join,
         empty="",
         refresh=refresh,
         counting=counting,
@@ -170,6 +200,8 @@ def _legend(graph: SeenGraph, lit: Moment, here: str) -> tuple[tuple[str, str], 
         ("wait", "waits for an answer", "wait" in ahead),
         ("fail", "failed", "fail" in ahead),
         ("inside", f"{here} lies inside", lit.inside is not None),
+        ("unused", "in the code, never taken here", any(not edge.count for edge in graph.edges)),
+        ("undrawn", "taken, though the code draws no such edge", any(edge.drawn is False for edge in graph.edges)),
         ("", "a number: how often an edge was taken, if more than once", any(edge.count > 1 for edge in graph.edges)),
     ]
     return tuple((kind, words) for kind, words, there in keys if there)
@@ -214,18 +246,36 @@ def _picture(graph: SeenGraph, lit: Moment, place: Place, here: str) -> Picture 
             EdgeView(
                 line=route.line,
                 head=route.head,
-                kind="taken" if pair in lit.taken else "coming" if pair in lit.coming else "",
-                title=f"{gate.line(edge.source, 80)} → {gate.line(edge.target, 80)}: {labels.plural(edge.count, 'time')}",
-                stroke=_px(1.25 + (1.75 * log(edge.count) / log(most) if most > 1 else 0)),
+                kind=" ".join(kind for kind in (_lit(pair, lit), _in_code(edge)) if kind),
+                title=_edge_title(edge),
+                stroke=_px(1.25 + (1.75 * log(max(edge.count, 1)) / log(most) if most > 1 else 0)),
                 label=label,
                 label_x=_px(route.label[0]),
                 label_y=_px(route.label[1]),
                 label_width=_px(9 + 6.2 * len(label)),
             )
         )
-    edges.sort(key=lambda one: ("", "coming", "taken").index(one.kind))
-    title = f"{labels.graph_name(graph.ns)}: {labels.plural(len(nodes), 'node')}, {labels.plural(len(edges), 'edge')}"
+    edges.sort(key=lambda one: ("taken" in one.kind.split(), "coming" in one.kind.split(), "unused" not in one.kind.split()))
+    title = f"{labels.graph_name(graph.ns)}: {labels.plural(len(nodes), 'node')}, {labels.edges(graph)}"
     return Picture(_px(layout.width), _px(layout.height), layout.width > WIDE, nodes, tuple(edges), title)
+
+
+def _lit(pair: tuple[str, str], lit: Moment) -> str:
+    return "taken" if pair in lit.taken else "coming" if pair in lit.coming else ""
+
+
+def _in_code(edge: Edge) -> str:
+    return "undrawn" if edge.drawn is False else "" if edge.count else "unused"
+
+
+def _ends(edge: Edge) -> tuple[str, str]:
+    return gate.line(edge.source, 80), gate.line(edge.target, 80)
+
+
+def _edge_title(edge: Edge) -> str:
+    note = labels.edge_note(edge)
+    times = [labels.plural(edge.count, "time")] if edge.count else []
+    return f"{' → '.join(_ends(edge))}: {', '.join([*times, *([note] if note else [])])}"
 
 
 @lru_cache(maxsize=32)
@@ -244,6 +294,8 @@ def _node(node: SeenNode, words: str, times: str, layout: Layout, at: int, lit: 
         said.append(labels.plural(node.runs, "run") if node.runs else "has not run")
         if not node.runs:
             kinds.append("never")
+        if node.drawn is False:
+            said.append("not in the code")
     if node.name in lit.ran:
         kinds += ["ran", STATUS_KINDS.get(lit.ran[node.name], "")]
         said.append(f"ran to make {here}")
