@@ -12,14 +12,12 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import islice
 from typing import TYPE_CHECKING
 
-from studio import comparing, growing, interrupted, searching
 from studio.acting import Acting
 from studio.cache import LRU
 from studio.calling import Caller, Calls, SubgraphRun
 from studio.errors import OpenError, RefError, StudioError, UsageError
 from studio.explain import Explainer
 from studio.forest import Forest
-from studio.growing import Compared, Growth
 from studio.live import Watcher
 from studio.model import Address, Comparison, Hit, Problem, RawCheckpoint, Row, SeenGraph, State, Thread, Verdict
 from studio.overlay import Overlay
@@ -34,6 +32,7 @@ from studio.tree import CheckpointTree
 if TYPE_CHECKING:
     from studio.branches import Branches
     from studio.forks.scratch import Scratch
+    from studio.growing import Compared, Growth
     from studio.neighbours import Neighbours
     from studio.render.snippets import Source
     from studio.requests import GraphSpec
@@ -276,6 +275,8 @@ class Session(Acting):
         with self._comparing:  # who asks meanwhile, as a pane beside a pane does, takes the same answer
             found = compared.get(key)
             if found is None:
+                from studio import comparing
+
                 found = comparing.compare(self, after, before, origin=origin)
                 compared.put(key, found, found.after.size_bytes)
         return found
@@ -293,6 +294,8 @@ class Session(Acting):
 
     def checked(self, state: State) -> dict[str, Verdict]:
         """Channel -> whether the writes of the superstep that made a checkpoint lead to its value."""
+        from studio import comparing
+
         return comparing.checked(self, state)
 
     def note_outside(self, address: Address, explained: Mapping[str, Verdict]) -> None:
@@ -328,6 +331,8 @@ class Session(Acting):
 
     def search(self, text: str, thread_id: str | None = None, limit: int = 200, *, others: bool = True) -> Iterator[Hit]:
         """Where values hold `text`, each value at its first occurrence; the given thread first, then, with `others`, the rest."""
+        from studio import searching
+
         return searching.search(self, text, thread_id, limit, others=others)
 
     def graphs(self, thread_id: str) -> tuple[SeenGraph, ...]:
@@ -368,10 +373,14 @@ class Session(Acting):
 
     def sizes(self, address: Address) -> Compared:
         """Stored bytes of each channel, beside those of the stored parent. Raises RefError: not there."""
+        from studio import comparing, growing
+
         return growing.compared(self, address, comparing.stored_parent(self, self.state(address)))
 
     def growth(self, address: Address) -> Growth:
         """What grew on the branch up to a checkpoint, and how large its thread is."""
+        from studio import growing
+
         return growing.growth(self, address)
 
     def caller(self, state: State) -> Caller | None:
@@ -399,7 +408,11 @@ class Session(Acting):
 
     def problems(self) -> list[Problem]:
         lost = [self._lost] if self._lost is not None else []
-        broken = interrupted.problems(self.scratch.notes_path)
+        broken: list[Problem] = []
+        if os.path.exists(self.scratch.notes_path):
+            from studio import interrupted
+
+            broken = interrupted.problems(self.scratch.notes_path)
         return [*self.overlay.problems(), *lost, *self._unread.values(), *broken]
 
     def _whole(self) -> Session:

@@ -6,16 +6,19 @@ import os
 from argparse import Namespace
 from collections.abc import Iterator
 from contextlib import ExitStack
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from studio.cli.common import files_in, key_in, note_no_forks, open_session, say_problems
-from studio.cli.documents import Documents
 from studio.cli.out import Out
 from studio.errors import RefError, StudioError
 from studio.model import Problem, Thread
 from studio.render import labels
 from studio.render.gate import line
+from studio.render.secrets import shown
 from studio.session import Session
+
+if TYPE_CHECKING:
+    from studio.cli.documents import Documents
 
 COLOURS = {"done": "green", "ready": "blue", "paused": "yellow", "failed": "red", "unknown": "dim"}
 
@@ -39,10 +42,9 @@ def run(options: Namespace, out: Out) -> int:
                 problems.append(Problem(error.slug, path, error.message))
         if options.thread is not None and sessions and not any(_has(session, options.thread) for session in sessions):
             raise RefError(f"no thread {options.thread!r}", "`studio ls` without --thread lists them", "no-such-thread")
-        documents = Documents(out.show_secrets)
         if out.as_json:
             location = os.path.abspath(options.location) if folder else sessions[0].location
-            return _json(location, "folder" if folder else sessions[0].kind, sessions, options.thread, problems, documents, out)
+            return _json(location, "folder" if folder else sessions[0].kind, sessions, options.thread, problems, out)
         code = 0
         for session in sessions:
             if folder:
@@ -50,7 +52,7 @@ def run(options: Namespace, out: Out) -> int:
             if words := session.view_words:
                 out.say(out.paint(f"shown: {line(words, 200)}", "dim"))
             try:
-                _text(session, options.thread, documents, out)
+                _text(session, options.thread, out)
                 _beside(session, out)
             except StudioError as error:  # gone, or no database any more, since it was opened
                 if not folder:
@@ -74,7 +76,7 @@ def _threads(session: Session, wanted: str | None) -> Iterator[Thread]:
     return (thread for thread in session.threads() if wanted in (None, thread.thread_id))
 
 
-def _text(session: Session, wanted: str | None, documents: Documents, out: Out) -> None:
+def _text(session: Session, wanted: str | None, out: Out) -> None:
     width, count = 0, 0
     for thread in _threads(session, wanted):
         if not count:
@@ -85,7 +87,7 @@ def _text(session: Session, wanted: str | None, documents: Documents, out: Out) 
                 )
             )
         count += 1
-        out.say(_line(thread, documents, out, width), flush=count == 1)
+        out.say(_line(thread, out, width), flush=count == 1)
     if not count:
         out.say("not in this file" if wanted is not None else "no threads yet")
 
@@ -103,12 +105,12 @@ def _beside(session: Session, out: Out) -> None:
         out.say(out.paint(f"also in this file: {line(', '.join(found), 300)} — studio tables {name}", "dim"))
 
 
-def _json(
-    location: str, kind: str, sessions: list[Session], wanted: str | None, problems: list[Problem], documents: Documents, out: Out
-) -> int:
+def _json(location: str, kind: str, sessions: list[Session], wanted: str | None, problems: list[Problem], out: Out) -> int:
     """One document, written thread by thread; the exit code. A file that cannot be read on ends its part of it as a problem."""
+    from studio.cli.documents import Documents
     from studio.tagged import dumps
 
+    documents = Documents(out.show_secrets)
     code = 0
     beside: dict[str, Any] = {"tables": [], "table_sets": [], "views": []}
 
@@ -141,19 +143,22 @@ def _beside_documents(session: Session, documents: Documents) -> dict[str, list[
     }
 
 
-def _line(thread: Thread, documents: Documents, out: Out, width: int) -> str:
+def _line(thread: Thread, out: Out, width: int) -> str:
     status = out.paint(f"{labels.status_word(thread.status):<{STATUS}}", COLOURS.get(thread.status, "dim"))
     branches = f" {len(thread.heads)} branches" if len(thread.heads) > 1 else ""
     scratch = f" +{thread.scratch_checkpoints} forked" if thread.scratch_checkpoints else ""
-    metadata = " ".join(
-        f"{line(key)}={line(documents.text(value, key) or '', 40) if isinstance(value, str) else out.brief(value, 40, key)}"
-        for key, value in list(thread.metadata.items())[:4]
-    )
+    metadata = " ".join(f"{line(key)}={_fact(key, value, out)}" for key, value in list(thread.metadata.items())[:4])
     room = max(40, out.width - width - STATUS - 48)
-    parts = [line(documents.text(thread.first_text) or "", room)]
+    parts = [line(shown(thread.first_text or "", show_secrets=out.show_secrets), room)]
     tail = "  ".join(
         part for part in [*parts, out.paint(metadata, "cyan"), out.paint((branches + scratch).strip(), "magenta")] if part
     )
     name = out.paint(f"{line(thread.thread_id):<{width}}", "bold")
     facts = f"{thread.checkpoints:>11}  {labels.when(thread.last_at):<19}  {labels.size(thread.size_bytes):>8}"
     return f"{name}  {status}  {facts}  {tail}".rstrip()
+
+
+def _fact(key: str, value: Any, out: Out) -> str:
+    if isinstance(value, str):
+        return line(shown(value, key, show_secrets=out.show_secrets), 40)
+    return out.brief(value, 40, key)

@@ -13,6 +13,7 @@ from studio.errors import PatchError
 _SETS = {"set", "frozenset"}
 _ITEMS = {("builtins", "set"), ("builtins", "frozenset"), ("collections", "deque")}
 _KNOWN_CODES = range(7)
+_Ext = ormsgpack.Ext
 PASS = (
     ormsgpack.OPT_PASSTHROUGH_DATACLASS
     | ormsgpack.OPT_PASSTHROUGH_DATETIME
@@ -223,7 +224,7 @@ def _plain_or_ext(value: Any) -> Any:
     if isinstance(value, Tagged):
         code, raw = value.code, value.raw
         if raw is not None and isinstance(code, int) and 0 <= code <= 127:
-            return ormsgpack.Ext(code, raw)
+            return _Ext(code, raw)
     if isinstance(value, Stored):
         return float(value) if isinstance(value, float) else bytes(value)  # type: ignore[call-overload]
     raise TypeError

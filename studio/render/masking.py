@@ -92,13 +92,8 @@ def _rest(name: str | None, stored: str) -> str | None:
     return None if secrets.hides_all(name, stored) else secrets.mask_text(stored)
 
 
-def text(stored: str, name: str | None = None, *, show_secrets: bool = False) -> str:
-    """A stored text that is shown as itself: its secret parts are replaced, all of it under a secret name."""
-    if show_secrets:
-        return stored
-    if name and secrets.is_secret_by_name(name, stored):
-        return MASKED
-    return secrets.mask_text(stored)
+text = secrets.shown
+"""A stored text that is shown as itself: its secret parts are replaced, all of it under a secret name."""
 
 
 def copied(path: str, value: Value, root: Value | Missing = MISSING, *, show_secrets: bool = False) -> str:

@@ -108,7 +108,7 @@ _ONE_WORD = lazy(r"(?=[^\s]*\d)[^\s:()\[\]{}\"'=]{6,}[ \t]*(?=\r?\n|$)")
 def spans(text: str, is_secret: IsSecret) -> Iterator[Span]:
     """Beginning and end of every value under a secret name, search by search; they may overlap."""
     equals = "=" in text or "%3" in text or "＝" in text
-    if not (equals or any(sign in text for sign in _OTHER_SIGNS) or ("," in text and ('"' in text or "'" in text))):
+    if not (equals or _has_other_sign(text) or ("," in text and ('"' in text or "'" in text))):
         return
     for end, search in _SEARCHES:
         if end in text:
@@ -121,6 +121,13 @@ def spans(text: str, is_secret: IsSecret) -> Iterator[Span]:
             if value is not None:
                 at = value.end()
                 yield value.span()
+
+
+def _has_other_sign(text: str) -> bool:
+    for sign in _OTHER_SIGNS:  # noqa: SIM110 - asked of each text of a list: no generator for each
+        if sign in text:
+            return True
+    return False
 
 
 def _under(text: str, search: re.Pattern[str], is_secret: IsSecret) -> Iterator[Span]:

@@ -210,6 +210,15 @@ def spans(text: str) -> list[Span]:
     return apart
 
 
+def shown(stored: str, name: str | None = None, *, show_secrets: bool = False) -> str:
+    """A stored text that is shown as itself: its secret parts are replaced, all of it under a secret name."""
+    if show_secrets:
+        return stored
+    if name and is_secret_by_name(name, stored):
+        return MASKED
+    return mask_text(stored)
+
+
 def mask_text(text: str) -> str:
     """A text with its secrets replaced, for logs and error texts where the rest should stay readable."""
     found = spans(text)

@@ -46,9 +46,12 @@ class Queries(WriteQueries):
         namespaces: dict[str, tuple[int, str]] = {}
         query = f"SELECT {columns} FROM {table.name} {start} GROUP BY {group} ORDER BY {group}"
         for thread, ns, number, latest in self._connection.execute(query, values):
-            if _falls(current if namespaces else last, thread):
-                raise self._damage.misled(table)
-            if namespaces and thread != current:
+            if not namespaces:
+                if _falls(last, thread):
+                    raise self._damage.misled(table)
+            elif thread != current:
+                if _falls(current, thread):
+                    raise self._damage.misled(table)
                 page.append(_thread_keys(rows.text_of(current), namespaces))
                 namespaces = {}
                 if len(page) == size:
@@ -287,6 +290,9 @@ def _threads_of(keys: Iterable[tuple[str, str, str]], last: object, size: int) -
 
 
 def _thread_keys(thread_id: str, namespaces: dict[str, tuple[int, str]]) -> ThreadKeys:
+    if len(namespaces) == 1:
+        ((ns, (number, latest)),) = namespaces.items()
+        return ThreadKeys(thread_id, (ns,), number, latest)
     latest = namespaces[""][1] if "" in namespaces else max(entry[1] for entry in namespaces.values())
     return ThreadKeys(thread_id, tuple(sorted(namespaces)), sum(entry[0] for entry in namespaces.values()), latest)
 
