@@ -246,6 +246,9 @@ class RunPlan(Struct, frozen=True):
     """LangGraph's run-time context, as `config`."""
     steps: int | None = None
     timeout: float | None = None
+    before: tuple[str, ...] = ()
+    """Nodes that the run stops before, as asked for."""
+    after: tuple[str, ...] = ()
     past_calls: tuple[PastCall, ...] = ()
     """The tool calls of `side_effects`, field by field, as far as there are at most 1,000."""
     past_nodes: tuple[PastNode, ...] = ()

@@ -125,19 +125,9 @@ def pair_argument(text: str, option: str) -> tuple[str, Any]:
 
 def config_arguments(texts: list[str]) -> dict[str, Any]:
     """The `KEY=VALUE`s of `--config`: JSON where it is, else a text."""
-    from studio.tagged import loads
+    from studio.running.options import pair
 
-    found: dict[str, Any] = {}
-    for text in texts:
-        name, sign, value = text.partition("=")
-        name = name.removeprefix("configurable.")
-        if not sign or not name:
-            raise UsageError("--config: an argument has no value", "write --config key=value")
-        try:
-            found[name] = loads(value)
-        except PatchError:
-            found[name] = value
-    return found
+    return dict(pair(text, "--config") for text in texts)
 
 
 def confirmed(options: Namespace, out: Out, question: str, refusal: str) -> None:

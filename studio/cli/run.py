@@ -166,20 +166,10 @@ def event_text(event: RunEvent, out: Out, asked: bool) -> str:
     return ""
 
 
-def _stopped(data: Mapping[str, Any], asked: bool) -> str:
-    """Why a run paused: a question, or a node to stop at (`asked` for, or a breakpoint of the graph)."""
-    if data.get("interrupts"):
-        return "waiting for an answer"
-    nodes = ", ".join(line(str(one)) for one in data.get("next") or ())
-    if data.get("reason") == "steps":
-        return f"stopped after the supersteps that were asked for, before {nodes}"
-    return f"stopped before {nodes} ({'as asked' if asked else 'a breakpoint of the graph'})"
-
-
 def _end_text(data: dict[str, Any], out: Out, asked: bool) -> str:
     status = str(data.get("status"))
     colour = {"done": "green", "paused": "yellow", "failed": "red"}.get(status, "dim")
-    words = _stopped(data, asked) if status == "paused" else status
+    words = runwords.stopped(data, asked) if status == "paused" else status
     lines = [out.paint(words, colour, "bold")]
     head = data.get("head")
     if isinstance(head, dict):
@@ -221,14 +211,9 @@ def _plan_text(plan: RunPlan, out: Out) -> None:
         return ", ".join(line(part if out.show_secrets else secrets.mask_text(part), 200) for part in parts)
 
     def settings(given: Mapping[str, str]) -> str:
-        text = "  ".join(f"{key}={value}" for key, value in given.items())
+        text = runwords.settings(given)
         return text if out.show_secrets else secrets.mask_text(text)
 
-    limits = [
-        f"{plan.recursion_limit} supersteps, then it fails" if plan.recursion_limit is not None else "",
-        f"stops after {labels.plural(plan.steps, 'superstep')}" if plan.steps is not None else "",
-        f"ends after {plan.timeout:g} seconds" if plan.timeout is not None else "",
-    ]
     facts = [
         ("runs", words(plan.runs) or runwords.runs(plan) or "nothing"),
         ("keeps", words(plan.kept)),
@@ -240,7 +225,7 @@ def _plan_text(plan: RunPlan, out: Out) -> None:
         ("python", line(plan.interpreter)),
         ("config", settings(plan.config)),
         ("context", settings(plan.context)),
-        ("limit", ", ".join(filter(None, limits))),
+        ("limit", runwords.limits(plan)),
         ("imports", _types(plan)),
         ("stored in", line(plan.stored_in) + (" (a copy of this checkpoint first)" if plan.makes_copy else "")),
     ]

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import Any
+
 from studio.render import labels
 from studio.render.gate import line
 from studio.requests import RunPlan
@@ -24,6 +27,36 @@ def told(plan: RunPlan) -> list[tuple[str, str]]:
         ("Not in the file", unseen(plan)),
     ]
     return [(name, text) for name, text in found if text]
+
+
+def limits(plan: RunPlan) -> str:
+    """How far and how long it goes: `stops before review, ends after 30 seconds`; "" where it runs to its end."""
+    found = [
+        f"stops before {labels.names(plan.before)}" if plan.before else "",
+        f"stops after {labels.names(plan.after)}" if plan.after else "",
+        f"stops after {labels.plural(plan.steps, 'superstep')}" if plan.steps is not None else "",
+        f"ends after {plan.timeout:g} seconds" if plan.timeout is not None else "",
+        f"{plan.recursion_limit:,} supersteps, then it fails" if plan.recursion_limit is not None else "",
+    ]
+    return ", ".join(filter(None, found))
+
+
+def stopped(end: Mapping[str, Any], asked: bool) -> str:
+    """Why a run paused: a question, the supersteps that were asked for, or a node to stop at.
+
+    `end` is the data of its last event; `asked`: the run was told where to stop, else it is a breakpoint of the graph.
+    """
+    if end.get("interrupts"):
+        return "waiting for an answer"
+    nodes = labels.names([str(one) for one in end.get("next") or ()]) or "what follows"
+    if end.get("reason") == "steps":
+        return f"stopped after the supersteps that were asked for, before {nodes}"
+    return f"stopped before {nodes} ({'as asked' if asked else 'a breakpoint of the graph'})"
+
+
+def settings(given: Mapping[str, str]) -> str:
+    """`user=mara  tier="gold"`; masked and in one line as the plan has it."""
+    return "  ".join(f"{line(key, 60)}={line(value, 200)}" for key, value in given.items())
 
 
 def runs(plan: RunPlan) -> str:

@@ -122,6 +122,8 @@ def make_plan(session: Session, inspector: Inspector, request: RunRequest, *, lo
         context=_shown(request.context),
         steps=request.steps,
         timeout=request.timeout,
+        before=request.before,
+        after=request.after,
         past_calls=done.calls,
         past_nodes=done.nodes,
         open_calls=tuple(one.message for one in toolcalls.findings(state) if one.kind == toolcalls.OPEN)[:_OPEN_CALLS],

@@ -45,6 +45,8 @@ def plan_lines(plan: RunPlan) -> tuple[Line, ...]:
         if words:
             lines += [BLANK, Line(draw.own(title, f"bold {style}"), 1)]
             lines += [Line(draw.own("! ", f"bold {style}") + draw.text(one, width=600), 2, hanging=2) for one in words]
+    if limits := runwords.limits(plan):
+        lines += [BLANK, Line(draw.own("How far", "bold $primary"), 1), Line(draw.text(limits, "$quiet", 400), 2, hanging=2)]
     if told := runwords.told(plan):
         lines += [BLANK, Line(draw.own("Good to know", "bold $primary"), 1)]
         lines += [
@@ -56,6 +58,9 @@ def plan_lines(plan: RunPlan) -> tuple[Line, ...]:
     if plan.graph_file:
         lines.append(_fact("code", plan.graph_file))
     lines.append(_fact("python", plan.interpreter))
+    for name, given in (("config", plan.config), ("context", plan.context)):
+        if given:
+            lines.append(_fact(name, secrets.mask_text(runwords.settings(given))))
     if plan.types:
         known = len(plan.types) - len(unsafe)
         lines.append(_fact("types", f"{known} known to be safe" + (f", {len(unsafe)} not" if unsafe else "") + ":"))
@@ -192,6 +197,8 @@ def _error(data: Mapping[str, Any]) -> list[Line]:
 def _end(data: Mapping[str, Any], error_told: bool) -> list[Line]:
     status = str(data.get("status", "ended"))
     words, style = STATUS.get(status, (gate.line(status, 40), "$quiet"))
+    if status == "paused" and not data.get("interrupts"):
+        words = "stopped"
     lines = [BLANK, Line(draw.own(words, f"bold {style}"), 1)]
     error = data.get("error")
     if status == "failed" and error and not error_told:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from functools import cached_property
 
 from msgspec.structs import replace
@@ -364,6 +364,7 @@ class Desk:
             answer_action=self.place.url("answer"),
             large=large,
             cancel_href=self.place.url(),
+            run_fields=forks.run_fields(given.options),
             refused=gate.line(refused.message, 400) if refused is not None else "",
             refused_hint=gate.line(refused.hint, 300) if refused is not None else "",
         )
@@ -426,6 +427,8 @@ class ForkInput:
     new_thread: str = ""
     graph: str = ""
     python: str = ""
+    options: Mapping[str, str] = field(default_factory=dict)
+    """What stands in the options of the run, by name."""
 
     @property
     def is_special(self) -> bool:

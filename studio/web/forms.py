@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from msgspec.structs import replace
@@ -14,6 +14,8 @@ from studio.errors import PatchError, StudioError, UsageError
 from studio.model import Address
 from studio.render import gate
 from studio.requests import ForkRequest, GraphSpec, Patch, RunRequest
+from studio.running import options as run_options
+from studio.running.options import RunOptions
 from studio.web.desk import Desk, ForkInput
 from studio.web.links import opened
 from studio.web.views import forks
@@ -36,6 +38,7 @@ class ForkForm:
     """What the person agreed to: seals of the plan's side effects and types."""
     trust: str
     error: tuple[str, str] = ("", "")
+    options: RunOptions = field(default_factory=RunOptions)
 
     @property
     def edited(self) -> bool:
@@ -69,6 +72,7 @@ def fork_form(desk: Desk, form: FormData, *, large: bool = False) -> ForkForm:
         new_thread=_one(form, "new_thread"),
         graph=graph.graph or "",
         python=graph.python or "",
+        options=typed_options(form),
     )
     trust = _one(form, "trust")
     request: ForkRequest | None = None
@@ -78,7 +82,18 @@ def fork_form(desk: Desk, form: FormData, *, large: bool = False) -> ForkForm:
             request = _request(desk.address, shown, Patch(patch_set, tuple(unset)), graph, bool(trust))
         except PatchError as found:
             error = (found.message, found.hint)
-    return ForkForm(shown, request, act, bool(_one(form, "planned")), _one(form, "agree"), trust, error)
+    asked = RunOptions()
+    try:
+        asked = run_options.read(shown.options)
+    except UsageError as found:
+        request, error = None, (found.message, found.hint)
+    return ForkForm(shown, request, act, bool(_one(form, "planned")), _one(form, "agree"), trust, error, asked)
+
+
+def typed_options(form: FormData) -> dict[str, str]:
+    """What was typed into the options of a run; only the fields that are not empty."""
+    texts = {one.name: _one(form, f"run_{one.name}") for one in run_options.FIELDS}
+    return {name: text for name, text in texts.items() if text.strip()}
 
 
 def _edits(desk: Desk, form: FormData, act: str) -> tuple[list[forks.EditRow], dict[str, Any], list[str], bool]:
@@ -232,7 +247,7 @@ def chosen_graph(desk: Desk, form: FormData) -> GraphSpec:
 
 def run_request(address: Address, form: ForkForm) -> RunRequest:
     graph = form.request.graph if form.request is not None else GraphSpec(form.shown.graph or None, form.shown.python or None)
-    return RunRequest(address, graph=graph, trust_types=bool(form.trust))
+    return form.options.on(RunRequest(address, graph=graph, trust_types=bool(form.trust)))
 
 
 def answer_request(desk: Desk, form: FormData, *, strict: bool) -> RunRequest:
@@ -252,8 +267,10 @@ def answer_request(desk: Desk, form: FormData, *, strict: bool) -> RunRequest:
     answers = {given: _answer(text) for given, text in zip(ids, texts, strict=True)}
     request = RunRequest(desk.address, graph=chosen_graph(desk, form), trust_types=bool(_one(form, "trust")))
     if len(answers) == 1:
-        return replace(request, resume=next(iter(answers.values())), has_resume=True)
-    return replace(request, answers=answers)
+        request = replace(request, resume=next(iter(answers.values())), has_resume=True)
+    else:
+        request = replace(request, answers=answers)
+    return run_options.read(typed_options(form)).on(request)
 
 
 def _answer(text: str) -> Any:

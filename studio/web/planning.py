@@ -38,7 +38,7 @@ def plan(at: Desk, request: RunRequest, *, asked: bool) -> Planned:
     book, file = at.book, at.place.file
     if asked:
         book.allow_plans(file)
-    elif not book.plans_allowed(file) and stored_types(at.session, at.state).unsafe():
+    elif not book.plans_allowed(file) and (request.before or request.after or stored_types(at.session, at.state).unsafe()):
         return Planned(waits=True)
     try:
         return Planned(at.session.plan(with_graph(at, request), look=book.plans_allowed(file)))

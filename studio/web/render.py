@@ -12,6 +12,7 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from studio import assets
 from studio.render import labels
 from studio.web.links import sealed
+from studio.web.views.forks import ANSWER_FIELDS
 
 STYLES = (
     "css/tokens.css",
@@ -56,7 +57,8 @@ class Pages:
             trim_blocks=True,
             lstrip_blocks=True,
         )
-        self._env.globals.update(asset=self.asset, styles=STYLES, modules=MODULES, may_happen_again=labels.MAY_HAPPEN_AGAIN)
+        self._env.globals.update(asset=self.asset, styles=STYLES, modules=MODULES)
+        self._env.globals.update(may_happen_again=labels.MAY_HAPPEN_AGAIN, answer_fields=ANSWER_FIELDS)
         self._env.filters.update(sealed=sealed, plural=labels.plural)
 
     def asset(self, name: str) -> str:

@@ -3,30 +3,30 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from msgspec.structs import replace
 from textual import on, work
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.containers import Horizontal, Vertical, VerticalScroll
 from textual.content import Content
-from textual.screen import ModalScreen
 from textual.widgets import Button, Checkbox, Input, Static
 from textual.worker import get_current_worker
 
-from studio import tagged
-from studio.errors import PatchError, RunError, StudioError
+from studio.errors import RunError, StudioError
 from studio.history.walk import last_of
 from studio.model import Address
-from studio.render import gate, preview, questions
+from studio.render import runwords
 from studio.requests import GraphSpec, RunEvent, RunPlan, RunRequest
-from studio.tui import draw, moves, runlog
+from studio.running import options
+from studio.tui import draw, runlog
 from studio.tui.graphfield import GraphField
 from studio.tui.keys import KeyLine
 from studio.tui.lines import Line, LineView
 from studio.tui.messages import Failed, JumpTo, PathSelected, PlanReady, RunSaid, RunStarted
 from studio.tui.moves import Made, Question
+from studio.tui.screens.asking import Asking
 
 if TYPE_CHECKING:
     from studio.runs import Run
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from studio.tui.app import StudioApp
 
 
-class RunScreen(ModalScreen[Address | None]):
+class RunScreen(Asking):
     """Plans, runs, asks. Dismisses with the head of what ran, or None when nothing ran. Leaving it does not stop the run."""
 
     app: StudioApp
@@ -46,6 +46,7 @@ class RunScreen(ModalScreen[Address | None]):
         Binding("x", "cancel", "Cancel the run", show=False),
         Binding("b", "compare", "Compare", show=False),
         Binding("ctrl+g", "choose_graph", "Another graph", show=False, priority=True),
+        Binding("ctrl+o", "options", "Run options", show=False, priority=True),
     ]
 
     def __init__(
@@ -64,6 +65,8 @@ class RunScreen(ModalScreen[Address | None]):
         self.origin = origin
         self.questions = questions
         self.graph: str | None = None
+        self.typed: Mapping[str, str] = {}
+        """What was typed into the options of the run."""
         self.plan: RunPlan | None = None
         self.running: Run | None = None
         self.head: Address | None = None
@@ -114,10 +117,10 @@ class RunScreen(ModalScreen[Address | None]):
         self.query_one("#run-compare").display = ended and self.origin is not None and self.head is not None
         self.query_one("#run-close", Button).label = "Leave it running" if going else "Close"
         items = {
-            "planned": [("ctrl+r", "run"), ("ctrl+g", "another graph"), ("esc", "close")],
+            "planned": [("ctrl+r", "run"), ("ctrl+o", "options"), ("ctrl+g", "another graph"), ("esc", "close")],
             "choose": [("↑↓", "choices"), ("enter", "use this graph"), ("esc", "close")],
             "running": [("ctrl+x", "cancel the run"), ("esc", "leave it running")],
-            "paused": [("enter", "answer"), ("ctrl+g", "another graph"), ("esc", "answer later")],
+            "paused": [("enter", "answer"), ("ctrl+o", "options"), ("ctrl+g", "another graph"), ("esc", "answer later")],
         }.get(status, [("b", "compare branches")] if ended and self.origin else [])
         self.query_one("#run-keys", KeyLine).say(
             "", [*items, *([] if status in ("planned", "choose", "running", "paused") else [("esc", "close")])]
@@ -137,8 +140,11 @@ class RunScreen(ModalScreen[Address | None]):
 
     def request(self) -> RunRequest:
         """What is asked for now."""
+        return options.read(self.typed).on(self.start_at(self.address))
+
+    def start_at(self, start: Address) -> RunRequest:
         trust = bool(self.query("#trust")) and self.query_one("#trust", Checkbox).value
-        return RunRequest(self.address, graph=GraphSpec(self.graph or self.app.graph), trust_types=trust)
+        return RunRequest(start, graph=GraphSpec(self.graph or self.app.graph), trust_types=trust)
 
     @work(thread=True, exclusive=True, group="plan")
     def load_plan(self, request: RunRequest) -> None:
@@ -171,7 +177,7 @@ class RunScreen(ModalScreen[Address | None]):
             return
         self._say("paused" if self.questions else "planned")
         if self.questions:
-            self._focus_answer()
+            self.focus_answer()
             return
         if self._start and event.plan.one_click:
             self.action_run()
@@ -212,6 +218,25 @@ class RunScreen(ModalScreen[Address | None]):
         self._label_start("Use this graph")
         self.query_one("#graph", GraphField).offer(names, now)
 
+    def action_options(self) -> None:
+        """Where to stop, limits, configuration; the plan is made again with them."""
+        if self.status in ("planned", "paused", "no-plan"):
+            from studio.tui.screens.options import OptionsScreen
+
+            self.app.push_screen(OptionsScreen(self.typed, answers=bool(self.questions)), self._options_typed)
+
+    def _options_typed(self, typed: Mapping[str, str] | None) -> None:
+        if typed is None:
+            return
+        self.typed = typed
+        if self.head is not None:  # it stopped at a question: the answer goes on with them
+            self.focus_answer()
+            return
+        self._label_start("Run", disabled=True)
+        self._show_plan(Line(draw.own("Planning again …", "$quiet"), 1))
+        self.query_one("#ask").display = bool(self.questions)
+        self.load_plan(self.request())
+
     def _label_start(self, words: str, *, disabled: bool = False) -> None:
         button = self.query_one("#run-start", Button)
         button.label = words
@@ -235,9 +260,9 @@ class RunScreen(ModalScreen[Address | None]):
         if self.status in ("no-plan", "choose") and self.plan is None:
             self._plan_again()
         elif self.status in ("planned", "no-plan"):
-            self._go(self.request())
+            self.go(self.request())
 
-    def _go(self, request: RunRequest) -> None:
+    def go(self, request: RunRequest) -> None:
         if self.status == "running":
             return
         self._say("running")
@@ -280,95 +305,23 @@ class RunScreen(ModalScreen[Address | None]):
             )
         status = str(end.get("status", "failed"))
         self._say(status)
-        if status == "paused":
+        if status == "paused" and not end.get("interrupts"):
+            self._stopped(end)
+        elif status == "paused":
             self.ask_from(end)
         elif self.query_one("#run-compare").display:
             self.query_one("#run-compare").focus()
         else:
             self.query_one("#run-close").focus()
 
-    def ask_from(self, end: dict[str, Any]) -> None:
-        """Show the questions that the run stopped at."""
-        raw = end.get("interrupts")
-        found = tuple(
-            Question(one.get("id") if isinstance(one.get("id"), str) else None, questions.handed_over(one.get("value")))
-            for one in (raw if isinstance(raw, list) else ())
-            if isinstance(one, dict)
-        )
-        self.show_questions(found)
-        self._focus_answer()
-
-    def show_questions(self, found: tuple[Question, ...]) -> None:
-        """A form: one field per question."""
-        self.questions = found
-        area = self.query_one("#ask", VerticalScroll)
-        area.display = bool(found)
-        area.query(".answer").remove()
-        self.query_one("#asked", Static).update(
-            draw.own(
-                f"It stopped for {'an answer' if len(found) == 1 else f'{len(found)} answers'}. JSON or plain text; enter sends.",
-                "$wait",
-            )
-        )
-        for index, one in enumerate(found):
-            words = Content.styled("■ ", "$wait") + draw.text(questions.asked(one.value, 600).words, "bold", 600)
-            area.mount(Static(words, classes="answer question", markup=False))
-            if isinstance(one.value, dict) and len(one.value) > 1:
-                told = questions.asked(one.value, 600).words
-                rest = {
-                    key: value
-                    for key, value in one.value.items()
-                    if not (isinstance(value, str) and gate.line(value, 600) == told)
-                }
-                details = preview.summary(rest, 300, show_secrets=self.session.show_secrets)
-                area.mount(Static(draw.own("  " + details, "$faint"), classes="answer details", markup=False))
-            area.mount(Input(placeholder=moves.choices(one.value), classes="answer flat", id=f"answer-{index}"))
-
-    def ask_input(self) -> None:
-        """Nothing is left to run: offer to go on with a new input."""
-        area = self.query_one("#ask", VerticalScroll)
-        area.display = True
-        self.query_one("#asked", Static).update(
-            draw.own("Nothing is left to run here. Go on with an input, as JSON; enter runs it.", "$wait")
-        )
-        area.mount(Input(placeholder='{"messages": [{"role": "user", "content": "…"}]}', classes="answer flat", id="input"))
-        self._focus_answer()
-
-    def _focus_answer(self) -> None:
-        def focus() -> None:
-            boxes = self.query("#ask Input")
-            if boxes:
-                boxes.first(Input).focus()
-
-        self.call_after_refresh(focus)
-
-    @on(Input.Submitted, ".answer")
-    def answered(self, event: Input.Submitted) -> None:
-        event.stop()
-        if event.input.id == "input":
-            self._go_on_with(event.value)
-            return
-        boxes = list(self.query("#ask Input").results(Input))
-        empty = next((box for box in boxes if not box.value.strip()), None)
-        if empty is not None:
-            empty.focus()
-            return
-        answers = [moves.parse_answer(box.value) for box in boxes]
-        start = self.head or self.address
-        base = replace(self.request(), address=start)
-        if len(answers) == 1:
-            request = replace(base, resume=answers[0], has_resume=True)
-        else:
-            request = replace(base, answers={one.id or "": answer for one, answer in zip(self.questions, answers, strict=True)})
-        self._go(request)
-
-    def _go_on_with(self, text: str) -> None:
-        try:
-            given = tagged.loads(text)
-        except PatchError as error:
-            self.app.complain(error, "The input must be JSON")
-            return
-        self._go(replace(self.request(), input=given, has_input=True))
+    def _stopped(self, end: dict[str, Any]) -> None:
+        """At a node to stop at, or after the supersteps that were asked for: the same dialog goes on from there."""
+        request = self.running.request if self.running is not None else None
+        words = runwords.stopped(end, bool(request and (request.before or request.after)))
+        self.query_one("#log", LineView).extend([Line(draw.own("■ ", "$wait") + draw.text(words, "", 300), 1, hanging=2)])
+        if self.head is not None:
+            self.address = self.head
+            self.load_plan(self.request())
 
     def action_cancel(self) -> None:
         if self.running is not None and self.status == "running":

@@ -13,6 +13,7 @@ from studio.errors import StudioError
 from studio.model import Value
 from studio.render import gate, labels, likeness, masking, preview, questions, runwords, secrets
 from studio.requests import ForkPreview, RunPlan
+from studio.running.options import FIELDS, Field
 from studio.running.ways import NOTHING_LEFT
 from studio.value import MISSING, Missing
 from studio.web.views.values import Shown, Span, shown, text_spans
@@ -20,6 +21,9 @@ from studio.web.views.values import Shown, Span, shown, text_spans
 MOST_PREVIEW = 40
 MOST_DETAILS = 24
 NOTHING_RUNS = "Nothing is left to run here: the graph had ended. Choose a node to go on with under “More ways”."
+
+
+RunFields = tuple[tuple[Field, str], ...]
 
 
 class HasPlan(Protocol):
@@ -151,6 +155,8 @@ class ForkBox:
     answer_action: str
     large: bool = False
     cancel_href: str = ""
+    run_fields: RunFields = ()
+    """The options of the run, with what stands in each."""
     refused: str = ""
     """Why nothing can be forked or run from this checkpoint, however it is asked for: then there is no form."""
     refused_hint: str = ""
@@ -318,6 +324,23 @@ def agreed(plan: RunPlan, effects: str, types: str) -> bool:
     return effects == seal(plan.side_effects) and (not plan.needs_trust or types == unsafe)
 
 
+def _asked_for(plan: RunPlan) -> tuple[tuple[str, str], ...]:
+    return (
+        ("How far", runwords.limits(plan)),
+        ("Config", secrets.mask_text(runwords.settings(plan.config))),
+        ("Context", secrets.mask_text(runwords.settings(plan.context))),
+    )
+
+
+def run_fields(typed: Mapping[str, str]) -> RunFields:
+    """The options of a run, with what stands in each."""
+    return tuple((one, gate.clean(typed.get(one.name, ""))) for one in FIELDS)
+
+
+ANSWER_FIELDS: RunFields = tuple((one, "") for one in FIELDS if one.name != "input")
+"""Those of a run that goes on with an answer."""
+
+
 def _plan(plan: RunPlan) -> PlanView:
     def lines(texts: Sequence[str]) -> tuple[str, ...]:
         return tuple(gate.line(text, 300) for text in texts)
@@ -335,7 +358,7 @@ def _plan(plan: RunPlan) -> PlanView:
         kept=lines(plan.kept),
         asks=lines(plan.asks),
         side_effects=lines(plan.side_effects),
-        told=tuple((name, gate.line(text, 300)) for name, text in runwords.told(plan)),
+        told=tuple((name, gate.line(text, 300)) for name, text in (*_asked_for(plan), *runwords.told(plan)) if text),
         graph=gate.line(plan.graph, 200),
         graph_name=gate.line(plan.graph.split(" = ", 1)[0].rsplit("/", 1)[-1], 60),
         graph_file=gate.line(plan.graph_file or "", 300),

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from studio.model import Address
-from studio.render import gate, secrets
+from studio.render import gate, runwords, secrets
 from studio.render.questions import handed_over
 from studio.requests import RunEvent
 from studio.runs import Run
@@ -71,7 +71,7 @@ def run_view(run: Run, session: Session, tree: CheckpointTree | None, place: Pla
     return RunView(
         id=run.id,
         status=run.status,
-        title=title,
+        title=runwords.stopped(end, bool(run.request.before or run.request.after)) if run.status == "paused" and end else title,
         kind=kind,
         lines=tuple(drawn[-MOST_LOG:]),
         skipped=max(0, len(drawn) - MOST_LOG),
