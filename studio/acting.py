@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from studio.forks.scratch import Scratch
     from studio.overlay import Overlay
     from studio.requests import ForkPreview, ForkRequest, ForkResult, GraphSpec, Promotion, RunEvent, RunPlan, RunRequest
+    from studio.running.candidates import Candidates
     from studio.runs import Run, Runs
     from studio.session import Session
     from studio.stores.base import Store
@@ -150,6 +151,18 @@ class Acting(ABC):
 
     def as_node_candidates(self, address: Address) -> tuple[str, ...]:
         return self.forker.as_node_candidates(address)
+
+    def writers(self, address: Address, *, look: bool = False, graph: GraphSpec | None = None) -> Candidates:
+        """The nodes to write as at a checkpoint, best first, each with what would run next.
+
+        With `look` the graph's own edges count, which loads the user's code; else those that this thread showed.
+        """
+        from studio.requests import GraphSpec
+        from studio.running.candidates import candidates
+
+        given = graph or GraphSpec()
+        spec = GraphSpec(given.graph or self.graph.graph, given.python or self.graph.python, given.cwd or self.graph.cwd)
+        return candidates(self._whole(), self.run_room.inspector if look else None, address, spec)
 
     def goto_candidates(self, address: Address) -> tuple[str, ...]:
         return self.forker.goto_candidates(address)

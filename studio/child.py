@@ -7,8 +7,9 @@ it need the standard library and the user's LangGraph, and are valid for Python 
     stdout   one JSON object per line, the events; moved to a private descriptor at once, so that `print` cannot disturb it
     stderr   whatever the user's code prints or logs
 
-A request has `op` = `inspect`, `run` or `update_state`, and `graph` (file or module, attr, project_dir, env ...). Events are
-`ready`, `checkpoint`, `task`, `task_result`, `log` and, last and exactly once, `end` with status done, paused or failed.
+A request has `op` = `inspect`, `run`, `update_state` or `preview_update`, and `graph` (file or module, attr, project_dir, env
+...). Events are `ready`, `checkpoint`, `task`, `task_result`, `log`, `part` (of a value, for a preview) and, last and exactly
+once, `end` with status done, paused or failed.
 """
 
 from __future__ import annotations
@@ -54,7 +55,9 @@ types = _sibling("child_types")
 driving = _sibling("child_driver")
 reporting = _sibling("child_report")
 schema = _sibling("child_schema")
+_sibling("child_topology")
 running = _sibling("child_run")
+updating = _sibling("child_update")
 
 
 class Events:
@@ -165,9 +168,11 @@ class Operation:
             described["channel_types"] = schema.channel_types(graph)
             described["schema_version"] = schema.schema_version(graph, self.module)
             return {"status": "done", "result": {**known, **described, "module": self.module}}
-        operation = {"run": running.run, "update_state": running.update_state}[self.request["op"]]
-        encrypted = bool(self.request.get("encrypted"))
-        async with driving.opened_saver(self.request["database"], self.gate, is_async, encrypted) as saver:
+        operation = {
+            "run": running.run, "update_state": updating.update_state, "preview_update": updating.preview_update,
+        }[self.request["op"]]  # fmt: skip
+        encrypted, rows = bool(self.request.get("encrypted")), self.request.get("rows")
+        async with driving.opened_saver(self.request["database"], self.gate, is_async, encrypted, rows) as saver:
             self.driver = driving.Driver(graph, saver, is_async, self.request)
             return typing.cast("dict[str, Any]", await operation(self.driver, self.events))
 

@@ -10,7 +10,7 @@ import contextlib
 import sqlite3
 import sys
 import typing
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterator
 from typing import Any
 
 types = sys.modules["_studio_child_types"]
@@ -85,6 +85,8 @@ class Driver:
         self.graph = graph
         self.is_async = is_async
         self.serde = saver.serde
+        self.plain = getattr(saver.serde, "serde", saver.serde)
+        """The same without encryption."""
         self.database = request["database"]
         self.request = request
 
@@ -114,6 +116,12 @@ class Driver:
         if self.is_async:
             return await self.graph.aupdate_state(config, values, as_node=as_node)
         return self.graph.update_state(config, values, as_node=as_node)
+
+    async def bulk_update_state(self, config: dict[str, Any], updates: list[Any]) -> Any:
+        """Several updates in one superstep."""
+        if self.is_async:
+            return await self.graph.abulk_update_state(config, [updates])
+        return self.graph.bulk_update_state(config, [updates])
 
     async def checkpoint(self, config: dict[str, Any]) -> Any:
         """The stored checkpoint as LangGraph reads it; None when there is none."""
@@ -167,8 +175,13 @@ def versions() -> dict[str, Any]:
 
 
 @contextlib.asynccontextmanager
-async def opened_saver(database: str, gate: Any, is_async: bool, encrypted: bool = False) -> AsyncIterator[Any]:
-    """LangGraph's own saver on a file, with the guarded serializer; `encrypted`: what it stores is encrypted."""
+async def opened_saver(
+    database: str, gate: Any, is_async: bool, encrypted: bool = False, rows: dict[str, Any] | None = None
+) -> AsyncIterator[Any]:
+    """LangGraph's own saver on a file, with the guarded serializer; `encrypted`: what it stores is encrypted.
+
+    `rows` are put into the database first, which is then one in memory.
+    """
     cls, plain = saver_class(is_async), serializer(gate)
     serde = encrypting(plain) if encrypted else plain
     connection: Any
@@ -179,6 +192,11 @@ async def opened_saver(database: str, gate: Any, is_async: bool, encrypted: bool
     else:
         connection = sqlite3.connect(database, check_same_thread=False, timeout=_BUSY_SECONDS)
     try:
+        for sql, cells in statements(rows) if rows is not None else ():
+            if is_async:
+                await connection.execute(sql, cells)
+            else:
+                connection.execute(sql, cells)
         saver = cls(connection, serde=serde)
         if hasattr(saver, "jsonplus_serde"):  # older releases read metadata with a serializer of its own
             saver.jsonplus_serde = plain
@@ -188,3 +206,13 @@ async def opened_saver(database: str, gate: Any, is_async: bool, encrypted: bool
             await connection.close()
         else:
             connection.close()
+
+
+def statements(rows: dict[str, Any]) -> Iterator[tuple[str, list[Any]]]:
+    """What makes the tables of a request and fills them; bytes came as `{"b64": ...}`."""
+    for table in rows["tables"]:
+        yield table["sql"], []
+        names = ", ".join('"' + name.replace('"', '""') + '"' for name in table["columns"])
+        sql = "INSERT INTO {} ({}) VALUES ({})".format(table["name"], names, ", ".join("?" * len(table["columns"])))
+        for row in table["rows"]:
+            yield sql, [base64.b64decode(cell["b64"]) if isinstance(cell, dict) else cell for cell in row]

@@ -1,4 +1,4 @@
-"""What the child process does with a loaded graph: run it, write as a node, describe it.
+"""What the child process does with a loaded graph: run it, describe it. Writing as a node is in `child_update.py`.
 
 The operations are coroutines over a `Driver` of `child_driver.py`, which calls LangGraph's sync or its async methods; with a
 sync graph nothing ever waits, and `child.py` runs them without an event loop.
@@ -9,7 +9,6 @@ Standard library and the user's LangGraph only, valid for Python 3.9: `child.py`
 from __future__ import annotations
 
 import base64
-import contextlib
 import sys
 from collections.abc import Iterable
 from typing import Any
@@ -18,9 +17,9 @@ types = sys.modules["_studio_child_types"]
 loading = sys.modules["_studio_child_graph"]
 driving = sys.modules["_studio_child_driver"]
 reporting = sys.modules["_studio_child_report"]
+topologies = sys.modules["_studio_child_topology"]
 
 _RESUME_IDX = -4
-_MOST_SUBGRAPHS = 100
 
 Failure = driving.Failure
 
@@ -164,33 +163,6 @@ async def run(driver: Any, events: Any) -> dict[str, Any]:
     return {"status": status, "reason": reason, "interrupts": interrupts, "next": list(snapshot.next)}
 
 
-async def update_state(driver: Any, events: Any) -> dict[str, Any]:
-    """Write values as a node would: reducers apply, and the node's edges decide what is next."""
-    request, graph = driver.request, driver.graph
-    values = driver.value(request["values"]) if request.get("values") else None
-    as_node, ns = request.get("as_node"), request.get("checkpoint_ns") or ""
-    config = driver.config(request["checkpoint_id"], ns)
-    try:
-        made = await driver.update_state(config, values, as_node)
-    except Exception as error:
-        if type(error).__name__ != "InvalidUpdateError":
-            raise
-        nodes = [name for name in graph.nodes if name != "__start__"]
-        candidates = await last_nodes(driver, config) if as_node is None else [] if as_node in nodes else nodes
-        raise Failure("update", str(error) or loading.describe(error), candidates=candidates) from error
-    conf = made["configurable"]
-    dropped = [] if ns else [str(key) for key in values if key not in graph.channels] if isinstance(values, dict) else []
-    result = {"checkpoint_id": conf.get("checkpoint_id") or conf.get("thread_ts"), "checkpoint_ns": conf.get("checkpoint_ns", ns)}
-    return {"status": "done", "result": {**result, "dropped": dropped, "channels": channel_kinds(graph)}}
-
-
-async def last_nodes(driver: Any, config: dict[str, Any]) -> list[str]:
-    """The nodes that made a checkpoint: those that saw the highest version. Only between them LangGraph cannot choose."""
-    seen = (await driver.checkpoint(config) or {}).get("versions_seen") or {}
-    newest = {name: max(versions.values()) for name, versions in seen.items() if name in driver.graph.nodes and versions}
-    return sorted(name for name, version in newest.items() if version == max(newest.values()))
-
-
 def channel_kinds(graph: Any) -> dict[str, str]:
     """Channel -> `LastValue`, `BinaryOperatorAggregate`, …: whether a write replaces the value or goes through a reducer."""
     return {name: type(channel).__name__ for name, channel in graph.channels.items()}
@@ -198,32 +170,14 @@ def channel_kinds(graph: Any) -> dict[str, str]:
 
 def inspect(graph: Any, request: dict[str, Any], schema: set[str], allowed: set[str], is_async: bool) -> dict[str, Any]:
     """What the graph is made of, and what would become of the stored types that the request names."""
+    parts = topologies.topology(graph)
+    whole = parts[""]
     return {
-        "name": getattr(graph, "name", None), "nodes": [name for name in graph.nodes if name != "__start__"],
-        "edges": drawn_edges(graph), "subgraphs": subgraphs(graph),
+        "name": getattr(graph, "name", None), "nodes": whole["nodes"], "edges": whole["edges"], "topology": parts,
         "channels": channel_kinds(graph), "async": is_async, "schema": sorted(schema), "files": loading.own_files(),
         "types": types.describe(request.get("types") or (), allowed, schema),
         "interrupt_before": _names(graph, "interrupt_before_nodes"), "interrupt_after": _names(graph, "interrupt_after_nodes"),
     }  # fmt: skip
-
-
-def drawn_edges(graph: Any) -> list[dict[str, Any]]:
-    """The edges that LangGraph draws for a graph; [] where it cannot, since that may need packages or code that is not there."""
-    with contextlib.suppress(Exception):
-        drawn = graph.get_graph().edges
-        return [{"source": edge.source, "target": edge.target, "conditional": bool(edge.conditional)} for edge in drawn]
-    return []
-
-
-def subgraphs(graph: Any) -> dict[str, dict[str, Any]]:
-    """Namespace without task ids -> nodes and edges of a graph in the graph, as far as LangGraph finds them (from 0.2.20 on)."""
-    found: dict[str, dict[str, Any]] = {}
-    with contextlib.suppress(Exception):
-        for ns, inner in graph.get_subgraphs(recurse=True):
-            if len(found) == _MOST_SUBGRAPHS:
-                break
-            found[ns] = {"nodes": [name for name in inner.nodes if name != "__start__"], "edges": drawn_edges(inner)}
-    return found
 
 
 def _names(graph: Any, attribute: str) -> list[str]:

@@ -29,6 +29,21 @@ class GraphSpec(Struct, frozen=True):
     cwd: str | None = None
 
 
+class NodeUpdate(Struct, frozen=True):
+    """What one node would return, for `update_state`."""
+
+    as_node: str | None = None
+    """None = LangGraph decides."""
+    values: Tagged_JSON = None
+    overwrite: tuple[str, ...] = ()
+    """Channels whose value replaces the stored one instead of going through the reducer."""
+
+    @property
+    def channels(self) -> tuple[str, ...]:
+        """What is written to, as far as the values name it."""
+        return tuple(self.values) if isinstance(self.values, dict) and not any(key.startswith("$") for key in self.values) else ()
+
+
 class ForkRequest(Struct, frozen=True):
     """What a person asks for: a copy (nothing else given), `patch` and/or `goto`, or `is_update` with `as_node` and `update`."""
 
@@ -48,6 +63,15 @@ class ForkRequest(Struct, frozen=True):
     recursion_limit: int | None = None
     keep: frozenset[str] = frozenset()
     """Ids of finished tasks of this step: the copy takes their results along, and they do not run again."""
+    overwrite: tuple[str, ...] = ()
+    """Channels of `update` that replace what is stored instead of going through the reducer."""
+    beside: tuple[NodeUpdate, ...] = ()
+    """Further nodes to write as, in the same superstep."""
+
+    @property
+    def updates(self) -> tuple[NodeUpdate, ...]:
+        """All that `update_state` is asked to write; () for the other acts."""
+        return (NodeUpdate(self.as_node, self.update, self.overwrite), *self.beside) if self.is_update else ()
 
 
 class ForkResult(Struct, frozen=True):
@@ -64,6 +88,8 @@ class ForkResult(Struct, frozen=True):
     """Each difference from what was asked for; of a verified fork, what else could not be done when it was stored."""
     root: Address
     created: tuple[Address, ...]
+    updates: tuple[NodeUpdate, ...] = ()
+    """What was written as which node, where that was the act."""
 
 
 class PromotedRow(Struct, frozen=True):
@@ -128,6 +154,12 @@ class ForkPreview(Struct, frozen=True):
     """The reason, when the fork would be refused."""
     expect: Mapping[str, Value] | None = None
     """The values the fork will hold."""
+    merged: tuple[str, ...] = ()
+    """Of a write as a node: channels whose reducer put the new value together with the stored one."""
+    can_replace: bool = True
+    """The graph's LangGraph has `Overwrite`, which sets such a channel instead."""
+    as_node: str | None = None
+    """The node that is written as, also where LangGraph chose it."""
 
 
 class RunRequest(Struct, frozen=True):

@@ -26,7 +26,7 @@ from studio.running.graphs import GraphFound
 
 CHILD = Path(__file__).with_name("child.py")
 
-EVENTS = frozenset({"ready", "checkpoint", "task", "task_result", "log", "end"})
+EVENTS = frozenset({"ready", "checkpoint", "task", "task_result", "log", "part", "end"})
 _EVENT_LIMIT = 4_000_000
 """Bytes of one event line; the child keeps its events far below."""
 _LINE_LIMIT = 2_000
@@ -295,10 +295,15 @@ def _failed(kind: str, message: str, traceback: str = "") -> dict[str, Any]:
 
 
 def call(
-    graph: GraphFound, request: Mapping[str, Any], *, timeout: float = 120.0, environment: Mapping[str, str] | None = None
+    graph: GraphFound,
+    request: Mapping[str, Any],
+    *,
+    timeout: float = 120.0,
+    environment: Mapping[str, str] | None = None,
+    handle: Handler = lambda event: None,
 ) -> dict[str, Any]:
-    """Start a child, wait for its end and return its `result`. Raises RunError with the reason otherwise."""
-    end = Child(graph, request, timeout=timeout, environment=environment).run(lambda event: None)
+    """Start a child, wait for its end and return its `result`; `handle` gets its other events. Raises RunError otherwise."""
+    end = Child(graph, request, timeout=timeout, environment=environment).run(handle)
     if end["status"] == "done":
         return dict(end.get("result") or {})
     raise failure(end.get("error") or {}, graph)

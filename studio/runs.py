@@ -114,7 +114,7 @@ class Runs:
 
     def __init__(self, session: Session) -> None:
         self._session = session
-        self._inspector = Inspector()
+        self.inspector = Inspector()
         self._runs: list[Run] = []
         self._lock = threading.Lock()
         self.codes = Codes()
@@ -138,7 +138,7 @@ class Runs:
 
     def inspect(self, request: RunRequest | ForkRequest) -> dict[str, Any]:
         """What the graph is: nodes, edges, channels, versions. Loads the user's code. Raises UsageError or RunError."""
-        return self._inspector.inspect(find_graph(request.graph, self._session.location))
+        return self.inspector.inspect(find_graph(request.graph, self._session.location))
 
     def plan(self, request: RunRequest, *, look: bool = False) -> RunPlan:
         """What a run would do. Raises UsageError (graph or answer to choose), RunError (cannot be loaded), RefError.
@@ -148,20 +148,20 @@ class Runs:
         return self._plan(request, look=look).plan
 
     def _plan(self, request: RunRequest, *, look: bool) -> Planned:
-        planned = make_plan(self._session, self._inspector, request, look=look)
+        planned = make_plan(self._session, self.inspector, request, look=look)
         self.codes.note(request.address.thread_id, planned.graph.title, planned.known)
         return planned
 
     def load_code(self, thread_id: str, spec: GraphSpec) -> None:
         """Ask the graph's code which nodes and edges it has, for the graphs of this thread. Raises UsageError or RunError."""
         graph = find_graph(spec, self._session.location)
-        self.codes.note(thread_id, graph.title, self._inspector.inspect(graph))
+        self.codes.note(thread_id, graph.title, self.inspector.inspect(graph))
 
     def preview_update(self, request: ForkRequest) -> ForkPreview:
-        return updates.preview(self._session, self._inspector, request)
+        return updates.preview(self._session, self.inspector, request)
 
     def update_state(self, request: ForkRequest) -> ForkResult:
-        return updates.write(self._session, self._inspector, request)
+        return updates.write(self._session, self.inspector, request)
 
     def start(self, request: RunRequest, on_event: Callable[[RunEvent], None] | None = None) -> Run:
         """Start a run and return at once; `on_event` is called from the run's own thread, the plan first and the end last.
@@ -174,7 +174,7 @@ class Runs:
             hint = "--input JSON starts it anew, `fork --goto NODE` chooses a node"
             raise UsageError("nothing is left to run here: the graph had ended", hint, "nothing-to-run")
         self._child_request(planned, request, request.address)  # a value that cannot be sent leaves no copy behind either
-        self._inspector.inspect(planned.graph, planned.unsafe)  # a graph that cannot be loaded leaves no copy behind
+        self.inspector.inspect(planned.graph, planned.unsafe)  # a graph that cannot be loaded leaves no copy behind
         audit = begin_audit(self._session, "run", request)
         try:
             fork = self._prepare(planned, request)

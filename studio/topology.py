@@ -13,6 +13,8 @@ from studio.model import END, START, Edge, SeenGraph, SeenNode
 
 MOST_EDGES = 5_000
 """Edges of one graph that are taken over from the code."""
+MOST_GRAPHS = 100
+"""Graphs in the graph."""
 MOST_THREADS = 100
 
 
@@ -28,9 +30,9 @@ class CodeGraph(Struct, frozen=True):
 
 def code_graphs(known: Mapping[str, Any]) -> tuple[CodeGraph, ...]:
     """What the child said of a graph and of the graphs in it, outer ones first."""
-    inner = known.get("subgraphs")
-    named = [("", known), *(sorted(inner.items()) if isinstance(inner, dict) else ())]
-    return tuple(_code_graph(ns, one) for ns, one in named if isinstance(one, Mapping) and _texts(one.get("nodes")))
+    found = known.get("topology")
+    parts = sorted(found.items())[:MOST_GRAPHS] if isinstance(found, dict) else ()
+    return tuple(_code_graph(ns, one) for ns, one in parts if isinstance(one, Mapping) and _texts(one.get("nodes")))
 
 
 def _code_graph(ns: str, said: Mapping[str, Any]) -> CodeGraph:

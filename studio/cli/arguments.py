@@ -276,16 +276,47 @@ def _export(parser: Any) -> None:
     )
 
 
+_FORK_WORDS = """three acts, each with --dry-run to see what it would do:
+  set the state        --set, --unset, --patch: these values stand there afterwards, none of your code runs,
+                       and what was to run next still does (--goto NODE lets another node run)
+  write as a node      --as-node NODE --update JSON: as if NODE had just returned these values; your graph's
+                       reducers take them in, and its edges decide what runs next (LangGraph's update_state).
+                       --nodes lists the nodes, best first. Several pairs write in one superstep
+  the same point again nothing of the above: a copy, to see what chance, a new prompt or new code does
+
+each of them goes into a thread of its own with --new-thread ID. A question is answered with `studio run`.
+"""
+
+
 def _fork(parser: Any) -> None:
+    parser.formatter_class = argparse.RawDescriptionHelpFormatter
+    parser.epilog = _FORK_WORDS
     _location(parser, ref=True)
     parser.add_argument("--set", action="append", default=[], metavar="P=VALUE", help="set the value at a path (VALUE is JSON)")
     parser.add_argument("--unset", action="append", default=[], metavar="P", help="remove the value at a path")
     parser.add_argument("--patch", metavar="FILE", help='a JSON file {"set": {path: value}, "unset": [path]}; - reads stdin')
     parser.add_argument("--goto", metavar="NODE", help="let this node run next")
-    parser.add_argument("--as-node", metavar="NODE", help="write --update as this node would (needs the graph)")
-    parser.add_argument("--update", metavar="JSON", help="what the node returns; goes through the reducers")
+    parser.set_defaults(write_words=[])
+    parser.add_argument("--as-node", action=_InOrder, metavar="NODE", help="write --update as this node would (needs the graph)")
+    parser.add_argument("--update", action=_InOrder, metavar="JSON", help="what the node returns; goes through the reducers")
+    parser.add_argument(
+        "--overwrite",
+        action=_InOrder,
+        metavar="CHANNEL",
+        help="let the value of --update replace what this channel holds, past its reducer",
+    )
+    parser.add_argument("--nodes", action="store_true", help="only list the nodes to write as, and what would run after each")
     parser.add_argument("--new-thread", metavar="ID", help="fork into a thread of its own")
+    parser.add_argument("--dry-run", action="store_true", help="only show what would change and what would run next")
     _acts(parser)
+
+
+class _InOrder(argparse.Action):
+    """Keeps options that belong together in the order in which they were given: as `write_words`, and each by itself."""
+
+    def __call__(self, parser: Any, namespace: Any, values: Any, option_string: str | None = None) -> None:
+        setattr(namespace, self.dest, [*(getattr(namespace, self.dest) or ()), values])
+        namespace.write_words = [*namespace.write_words, self.dest, values]
 
 
 def _run(parser: Any) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from studio.codec.oddities import oddities
@@ -32,7 +32,8 @@ from studio.value import decode, decode_metadata
 
 if TYPE_CHECKING:
     from studio.neighbours import Item
-    from studio.requests import Drift, ForkResult, RunPlan
+    from studio.requests import Drift, ForkPreview, ForkRequest, ForkResult, NodeUpdate, RunPlan
+    from studio.running.candidates import Candidates
     from studio.session import Session
     from studio.stores.neighbours import Neighbour
     from studio.stores.table_sets import CountedSet
@@ -287,6 +288,49 @@ class Documents:
             "surprises": [self.text(one) for one in result.surprises],
             "root": self.address(result.root),
             "created": [self.address(one) for one in result.created],
+            **({"updates": self.updates(result.updates)} if result.updates else {}),
+        }
+
+    def preview(self, request: ForkRequest, preview: ForkPreview) -> Doc:
+        """What a fork would do; nothing of it is stored."""
+        from studio.render import forkwords
+
+        return {
+            "forked_from": self.address(request.address),
+            "new_thread": request.new_thread,
+            "act": forkwords.act(request),
+            "updates": self.updates(request.updates, preview.as_node),
+            "changes": [self.change(one) for one in preview.changes],
+            "next": None if preview.next is None else list(preview.next),
+            "merged": list(preview.merged),
+            "can_overwrite": preview.can_replace,
+            "warnings": [self.text(one) for one in preview.warnings],
+            "refused": None if preview.refused is None else self.text(preview.refused),
+        }
+
+    def updates(self, found: Sequence[NodeUpdate], chosen: str | None = None) -> list[Doc]:
+        """Which nodes were written as, and the channels that each wrote to; `chosen`: the node where none was named."""
+        return [
+            {"as_node": one.as_node or chosen, "channels": list(one.channels), "overwrite": list(one.overwrite)} for one in found
+        ]
+
+    def writers(self, address: Address, found: Candidates) -> Doc:
+        return {
+            **self.address(address),
+            "basis": found.basis,
+            "default": found.default,
+            "note": self.text(found.note),
+            "nodes": [
+                {
+                    "node": one.node,
+                    "kind": one.kind,
+                    "default": one.default,
+                    "next": list(one.next),
+                    "decides": one.decides,
+                    "words": one.words,
+                }
+                for one in found.found
+            ],
         }
 
     def plan(self, plan: RunPlan) -> Doc:

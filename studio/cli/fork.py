@@ -7,6 +7,9 @@ import stat
 import sys
 from argparse import Namespace
 
+from msgspec.structs import replace
+
+from studio.cli import fork_preview
 from studio.cli.common import config_arguments, confirmed, json_argument, opened, pair_argument
 from studio.cli.documents import Documents
 from studio.cli.out import Out
@@ -14,7 +17,7 @@ from studio.errors import UsageError
 from studio.model import Address, Tagged_JSON
 from studio.render import secrets, shell
 from studio.render.gate import line
-from studio.requests import ForkRequest, ForkResult, Patch
+from studio.requests import ForkRequest, ForkResult, NodeUpdate, Patch
 from studio.session import Session
 
 _LARGEST_PATCH = 64 << 20
@@ -23,39 +26,45 @@ _PATCH_HINT = "give a JSON file, or - for stdin"
 
 def run(options: Namespace, out: Out) -> int:
     patch = _patch(options)
-    is_update = options.as_node is not None or options.update is not None
-    if is_update and (patch or options.goto is not None):
+    updates = _updates(options.write_words)
+    if updates and (patch or options.goto is not None):
         raise UsageError(
             "--as-node and --update cannot be mixed with --set, --unset, --patch or --goto", "make two forks, one after the other"
         )
-    if not is_update and (options.config or options.recursion_limit is not None):
+    if not updates and (options.config or options.recursion_limit is not None):
         raise UsageError(
             "--config and --recursion-limit need a graph that runs, and this fork runs none",
             "give them to `studio run`, or fork with --as-node",
         )
-    update = json_argument(options.update, "--update") if options.update is not None else None
     with opened(options, out) as session:
         address = session.resolve(options.ref, options.thread, options.ns)
-        if options.in_place:
+        if options.nodes:
+            return fork_preview.nodes(session, address, out, look=bool(options.graph))
+        if options.in_place and not options.dry_run:
             confirmed(
                 options,
                 out,
                 f"This adds rows to {line(session.location)} itself.",
                 f"--in-place writes into {session.location} itself",
             )
+        first = updates[0] if updates else NodeUpdate()
         request = ForkRequest(
             address,
             patch,
             options.goto,
-            options.as_node,
-            update,
-            is_update,
+            first.as_node,
+            first.values,
+            bool(updates),
             options.new_thread,
             options.in_place,
             trust_types=options.trust_types,
             config=config_arguments(options.config),
             recursion_limit=options.recursion_limit,
+            overwrite=first.overwrite,
+            beside=updates[1:],
         )
+        if options.dry_run:
+            return fork_preview.show(session, request, out)
         if patch and not out.as_json:
             for warning in session.preview(request).warnings:
                 out.note(out.paint(f"! {line(warning if out.show_secrets else secrets.mask_text(warning), 400)}", "yellow"))
@@ -65,6 +74,36 @@ def run(options: Namespace, out: Out) -> int:
         else:
             _text(session, address, result, out, in_place=options.in_place)
     return 0 if result.verified else 1
+
+
+def _updates(words: list[str]) -> tuple[NodeUpdate, ...]:
+    """The writes that --as-node, --update and --overwrite ask for: each --as-node begins one, and the others belong to it."""
+    given = list(zip(words[::2], words[1::2], strict=True))
+    found: list[NodeUpdate] = []
+    valued = False
+    one = sum(name == "as_node" for name, _ in given) < 2
+    if one:  # the order of the options of a single write says nothing
+        given.sort(key=lambda pair: ("as_node", "update", "overwrite").index(pair[0]))
+    for name, text in given:
+        if name == "as_node":
+            found.append(NodeUpdate(text))
+            valued = False
+        elif name == "update":
+            if (valued or not found) and not one:
+                raise UsageError("--update: each needs the --as-node that it belongs to before it", _PAIRS)
+            if valued:
+                raise UsageError("--update is given twice for one node", _PAIRS)
+            last = found.pop() if found else NodeUpdate()
+            found.append(replace(last, values=json_argument(text, "--update")))
+            valued = True
+        else:
+            if not found:
+                raise UsageError("--overwrite: there is no --update whose value would replace anything", "add --update JSON")
+            found.append(replace(last := found.pop(), overwrite=(*last.overwrite, text)))
+    return tuple(found)
+
+
+_PAIRS = "several writes in one superstep: --as-node A --update JSON --as-node B --update JSON"
 
 
 def _patch(options: Namespace) -> Patch:

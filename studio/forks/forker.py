@@ -16,11 +16,11 @@ from msgspec.structs import replace
 from studio.diff import diff
 from studio.errors import PatchError, StudioError
 from studio.explain import channels
-from studio.forks import copy, goto, needs, rows, shape, subgraph, verify
+from studio.forks import copy, goto, memory, needs, rows, shape, subgraph, verify
 from studio.forks.plan import Built, Plan, build
 from studio.forks.planner import Planner
-from studio.forks.rows import NewWrite
-from studio.forks.scratch import Scratch, record_origin
+from studio.forks.rows import NewRow, NewWrite
+from studio.forks.scratch import Scratch, create_texts, record_origin
 from studio.forks.writing import check_writable, foresee_triggers, refuse_triggers, write_transaction
 from studio.model import Address, Task, Value, WriteRow
 from studio.requests import ForkPreview, ForkRequest, ForkResult
@@ -70,14 +70,21 @@ class Forker:
 
     def as_node_candidates(self, address: Address) -> tuple[str, ...]:
         """Nodes to write as, the ones that LangGraph would take first: those that made this checkpoint, then all others."""
+        return self.writers(address)[1]
+
+    def writers(self, address: Address) -> tuple[tuple[str, ...], tuple[str, ...], frozenset[str]]:
+        """(nodes that made a checkpoint, all nodes with those first, channels that wait for several nodes).
+
+        Nothing of all that where the checkpoint cannot be read.
+        """
         try:
             record, headers, writes = self._planner.context(address)
         except PatchError:
-            return ()
+            return (), (), frozenset()
         known = shape.learn(self._store, address, record["v"], headers, writes)
         last = shape.last_nodes(record)
         others = sorted((known.nodes | set(record["versions_seen"]) - channels.NOT_NODES) - set(last))
-        return (*last, *others)
+        return last, (*last, *others), known.joins
 
     def beside(self, request: ForkRequest) -> tuple[list[Task], list[Task]]:
         """(finished tasks that a fork keeps, other tasks that a run of it starts beside the chosen checkpoint's own).
@@ -120,18 +127,32 @@ class Forker:
         Shows nothing new, so the store that is read is left as it is.
         """
         check_writable(address)
+        carried, moved = self.carried(address, writes=writes)
+        self._scratch.ensure(self._base())
+        with write_transaction(self._scratch.path) as connection:
+            rows.insert(connection, _tables(connection, self._scratch.path), carried, moved, carried=True)
+
+    def carried(self, address: Address, *, writes: bool) -> tuple[list[NewRow], list[NewWrite]]:
+        """A checkpoint under its own address, with what it needs beside it; `writes`: with its own rows of tasks.
+
+        PatchError with the reason when an update of it would be wrong.
+        """
         record, headers, write_headers = self._planner.context(address)
         raw = self._planner.raw(address)
         level = self._planner.level(raw, address.thread_id, record, headers)
         path = [self._planner.raw(at) for at in subgraph.path(raw, write_headers)[:-1]] if address.checkpoint_ns else []
-        carried = [*path, raw, *level.chain, *level.memory]
-        self._scratch.ensure(self._base())
-        sources = [one.header.address for one in carried if writes or one is not raw]
+        along = [*path, raw, *level.chain, *level.memory]
+        sources = [one.header.address for one in along if writes or one is not raw]
         moved = [NewWrite(at.thread_id, row) for at, stored in needs.writes_under(self._store, sources).items() for row in stored]
-        with write_transaction(self._scratch.path) as connection:
-            tables = _tables(connection, self._scratch.path)
-            copies = [needs.moved(one, address.thread_id, one.header.checkpoint_ns) for one in carried]
-            rows.insert(connection, tables, copies, moved, carried=True)
+        return [needs.moved(one, address.thread_id, one.header.checkpoint_ns) for one in along], moved
+
+    def in_memory(self, address: Address, *, writes: bool) -> dict[str, Any]:
+        """The same as tables for a database in memory, in the form that the child takes."""
+        return memory.tables(*create_texts(self._base()), *self.carried(address, writes=writes))
+
+    def check(self, address: Address) -> None:
+        """PatchError with the reason when nothing can be made of this checkpoint: a pickle, no key, a newer format."""
+        self._planner.context(address)
 
     def _together(self, work: Callable[[], T]) -> T:
         """Run `work` with all its reads on one snapshot, where the store can do that."""

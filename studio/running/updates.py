@@ -1,17 +1,16 @@
 """Write as a node: `update_state` with the user's graph, on the scratch file or, when asked, in place.
 
 Reducers apply and the node's edges choose what is next, so only the graph can do it: in the child, behind the same gate as a
-run. A preview does the whole thing on a private copy and shows what came out.
+run. A preview does the whole thing in the child's memory and shows what came out.
 """
 
 from __future__ import annotations
 
 import base64
-import contextlib
-import tempfile
 from collections.abc import Mapping
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
+
+from msgspec.structs import replace
 
 from studio import runner
 from studio import value as codec
@@ -19,17 +18,14 @@ from studio.codec.inert import MISSING
 from studio.codec.untagged import from_tagged
 from studio.diff import diff
 from studio.errors import PatchError, RunError
-from studio.explain import Explainer
 from studio.forks.writing import check_writable, foresee_triggers
 from studio.model import Address, State, Tagged_JSON
-from studio.overlay import Overlay
 from studio.requests import ForkPreview, ForkRequest, ForkResult
 from studio.running.audited import begin_audit
 from studio.running.encrypted import key_environment
 from studio.running.graphs import GraphFound, find_graph
 from studio.running.plans import Inspector, check_trust, update_types
 from studio.running.ways import stored_config
-from studio.stores import open_store
 
 if TYPE_CHECKING:
     from studio.session import Session
@@ -44,9 +40,9 @@ def write(session: Session, inspector: Inspector, request: ForkRequest) -> ForkR
 
     Raises UsageError or RunError: no graph, an ambiguous node (with candidates), types that need trust, a refused update.
     """
-    check_writable(request.address)
-    graph = find_graph(request.graph, session.location)
     state = session.state(request.address)
+    check_update(session, request, state)
+    graph = find_graph(request.graph, session.location)
     trusted = _trusted(session, inspector, graph, request)
     database = session.location if request.in_place or session.scratch.is_store else session.scratch.path
     audit = begin_audit(session, "update_state", request)
@@ -72,33 +68,78 @@ def write(session: Session, inspector: Inspector, request: ForkRequest) -> ForkR
         surprises=(*surprises, *((unaudited,) if unaudited is not None else ())),
         root=created.root if created is not None and at.checkpoint_ns else new,
         created=(*(created.created if created is not None else ()), new),
+        updates=tuple(replace(one, as_node=one.as_node or made.get("as_node")) for one in request.updates),
     )
 
 
 def preview(session: Session, inspector: Inspector, request: ForkRequest) -> ForkPreview:
-    """What `write` would store, tried on a private copy. A refusal is a value; a graph that cannot be found or loaded raises."""
-    from studio.forks.forker import Forker
-    from studio.forks.scratch import Scratch
+    """What `write` would store: the child does the same in memory, and no file is written.
 
+    A refusal is a value; a graph that cannot be found or loaded raises.
+    """
     graph = find_graph(request.graph, session.location)
     state = session.state(request.address)
-    if request.address.checkpoint_ns:
-        return ForkPreview((), None, ("Inside a subgraph the outcome is only known after the fork.",))
-    with tempfile.TemporaryDirectory(prefix="checkpoint-studio-") as folder:
-        scratch = Scratch(session.location, str(Path(folder) / "preview.sqlite"))
-        Forker(session.overlay, session.explainer, scratch).bring(request.address, writes=_is_leaf(session, request.address))
-        try:
-            if request.in_place:
-                foresee_triggers(session.location)
-            trusted = _trusted(session, inspector, graph, request)
-            made = _called(session, graph, request, state, request.address, scratch.path, trusted)
-        except (RunError, PatchError) as error:
-            return ForkPreview((), None, (), " ".join(part for part in (error.message, error.hint) if part))
-        store = Overlay(open_store(scratch.path), unsealer=session.overlay.unsealer)
-        with contextlib.closing(store):
-            after = Explainer(store).state(Address(request.address.thread_id, "", str(made["checkpoint_id"])))
-    changes = tuple(diff(state.values, after.values))
-    return ForkPreview(changes, after.next, tuple(_dropped(made)), None, after.values)
+    parts: dict[str, tuple[str, list[str]]] = {}
+
+    def take(event: Mapping[str, Any]) -> None:
+        if event["event"] == "part":
+            parts.setdefault(event["name"], (event["tag"], []))[1].append(event["data"])
+
+    try:
+        check_update(session, request, state)
+        if request.new_thread is not None or request.address.checkpoint_ns:
+            copied = session.forker.preview(ForkRequest(request.address, new_thread=request.new_thread))
+            if copied.refused:
+                return copied
+        if request.in_place and not session.scratch.is_store:
+            foresee_triggers(session.location)
+        trusted = _trusted(session, inspector, graph, request)
+        at = request.address
+        rows = session.forker.in_memory(at, writes=_takes_rows(session, request))
+        made = _called(session, graph, request, state, at, ":memory:", trusted, {"op": "preview_update", "rows": rows}, take)
+    except (RunError, PatchError) as error:
+        if error.slug in _GRAPH:
+            raise
+        reason = error.message if error.message.endswith((".", "?", "!")) else f"{error.message}."
+        return ForkPreview((), None, (), f"{reason} {error.hint}".strip())
+    held = {name: codec.decode(tag, base64.b64decode("".join(data))) for name, (tag, data) in parts.items()}
+    gone = set(made["gone"])
+    after = {**{name: value for name, value in state.values.items() if name not in gone}, **held}
+    return ForkPreview(
+        changes=tuple(diff(state.values, after)),
+        next=tuple(made["next"]),
+        warnings=tuple(_dropped(made)),
+        expect=after,
+        merged=tuple(made["merged"]),
+        can_replace=bool(made["can_replace"]),
+        as_node=made["as_node"],
+    )
+
+
+_GRAPH = ("run-load", "run-saver", "no-graph", "several-graphs", "no-interpreter")
+"""What has nothing to do with the update: there is no graph to ask."""
+
+
+def check_update(session: Session, request: ForkRequest, state: State) -> None:
+    """Raises PatchError where writing as a node would be wrong, or is another act by its name."""
+    check_writable(request.address)
+    session.forker.check(request.address)
+    for update in request.updates:
+        if update.as_node == "__copy__":
+            message = "__copy__ is no node: it is the same point again."
+            raise PatchError(message, "Fork without writing as a node.", "no-node")
+        missing = [name for name in update.overwrite if name not in update.channels]
+        if missing:
+            message = f"The update holds no value for {', '.join(missing)} to replace what is stored."
+            raise PatchError(message, "Give one, or leave that channel out of --overwrite.", "no-value")
+    if len(request.updates) > 1 and any(update.as_node is None for update in request.updates):
+        raise PatchError("Of several writes each must say as which node.", "Give an --as-node to each --update.", "no-node")
+    replaced = {name for update in request.updates for name in update.overwrite}
+    lost = sorted(set(state.unrebuilt) - replaced)
+    if lost:
+        why = state.unrebuilt[lost[0]]
+        message = f"{', '.join(lost)} cannot be rebuilt at this checkpoint: {why}. LangGraph would go on from an empty value."
+        raise PatchError(message, "Set the state, with a value for it; or write at a later checkpoint.", "not-rebuilt")
 
 
 def _trusted(session: Session, inspector: Inspector, graph: GraphFound, request: ForkRequest) -> list[str]:
@@ -109,6 +150,13 @@ def _trusted(session: Session, inspector: Inspector, graph: GraphFound, request:
 
 def _is_leaf(session: Session, address: Address) -> bool:
     return not session.tree(address.thread_id).children(address)
+
+
+def _takes_rows(session: Session, request: ForkRequest) -> bool:
+    """Whether the rows of the checkpoint's own tasks are there when LangGraph updates it; see `_place`."""
+    if request.new_thread is not None or request.address.checkpoint_ns:
+        return False
+    return request.in_place or session.scratch.is_store or _is_leaf(session, request.address)
 
 
 def _place(session: Session, request: ForkRequest, state: State) -> tuple[Address, ForkResult | None]:
@@ -130,18 +178,30 @@ def _place(session: Session, request: ForkRequest, state: State) -> tuple[Addres
 
 
 def _called(
-    session: Session, graph: GraphFound, request: ForkRequest, state: State, at: Address, database: str, trusted: list[str]
+    session: Session,
+    graph: GraphFound,
+    request: ForkRequest,
+    state: State,
+    at: Address,
+    database: str,
+    trusted: list[str],
+    more: Mapping[str, Any] | None = None,
+    handle: runner.Handler = lambda event: None,
 ) -> dict[str, Any]:
     environment = key_environment(session, request.address)
-    document = {**_child_request(request, state, at, database, trusted), "encrypted": bool(environment)}
-    return runner.call(graph, document, environment=environment)
+    document = {**_child_request(request, state, at, database, trusted), "encrypted": bool(environment), **(more or {})}
+    return runner.call(graph, document, environment=environment, handle=handle)
 
 
 def _child_request(request: ForkRequest, state: State, at: Address, database: str, trusted: list[str]) -> dict[str, Any]:
     return {
         "op": "update_state", "database": database, "thread_id": at.thread_id, "checkpoint_ns": at.checkpoint_ns,
-        "checkpoint_id": at.checkpoint_id, "as_node": request.as_node, "trusted": trusted,
-        "values": encoded(request.update, state.values) if request.update is not None else None,
+        "checkpoint_id": at.checkpoint_id, "trusted": trusted,
+        "updates": [
+            {"as_node": one.as_node, "overwrite": list(one.overwrite),
+             "values": encoded(one.values, state.values) if one.values is not None else None}
+            for one in request.updates
+        ],
         "configurable": {**stored_config(state.metadata), **request.config}, "recursion_limit": request.recursion_limit,
     }  # fmt: skip
 
@@ -193,12 +253,19 @@ def _surprises(request: ForkRequest, after: State, at: Address, made: Mapping[st
     found = _dropped(made)
     if after.checkpoint.parent_checkpoint_id != at.checkpoint_id:
         found.append("The new checkpoint is not a child of the one that was updated.")
-    if isinstance(request.update, dict):
-        for channel, asked in request.update.items():
-            if (made.get("channels") or {}).get(channel) != "LastValue" or _has_forms(asked):
-                continue
-            if not codec.equal(after.values.get(channel), from_tagged(asked)):
-                found.append(f"{channel!r} is not what was written: the graph changed it.")
+    for channel, asked in _final(request, made.get("channels") or {}).items():
+        if not _has_forms(asked) and not codec.equal(after.values.get(channel), from_tagged(asked)):
+            found.append(f"{channel!r} is not what was written: the graph changed it.")
+    return found
+
+
+def _final(request: ForkRequest, kinds: Mapping[str, str]) -> dict[str, Tagged_JSON]:
+    """Channel -> the value that must stand there afterwards, where no reducer has a say."""
+    found: dict[str, Tagged_JSON] = {}
+    for update in request.updates:
+        for channel in update.channels:
+            if kinds.get(channel) == "LastValue":
+                found[channel] = update.values[channel] if isinstance(update.values, dict) else None
     return found
 
 
