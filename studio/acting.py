@@ -138,7 +138,7 @@ class Acting(ABC):
         from studio.forks import in_place, promote
         from studio.forks.appending import told_for_promoting
 
-        if any(run.status == "running" and run.address.thread_id == address.thread_id for run in self.runs()):
+        if any(run.status == "running" and run.thread_id == address.thread_id for run in self.runs()):
             raise PatchError(
                 "A run of this thread is going, and its branch grows.", "Wait until it ends, or cancel it.", "run-going"
             )

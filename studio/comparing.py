@@ -46,7 +46,7 @@ def compare(session: Session, after: Address, before: Address | None = None, *, 
     found = [change for change in diff(base.values if base is not None else None, state.values) if change.channel not in unknown]
     changes = pairs_whole(found, old, state.values)
     if before == parent:
-        named: Sequence[Change] = session.explainer.with_authors(base, state, changes)
+        named: Sequence[Change] = by_hand(session, after, session.explainer.with_authors(base, state, changes))
     elif before is not None and before in (session.origin(after), session.forest.made_from(after)):
         named = [replace(change, authors=(Author(None, None, "source"),)) for change in changes]
     elif before is not None:
@@ -63,6 +63,21 @@ def compare(session: Session, after: Address, before: Address | None = None, *, 
         session.note_outside(after, explained)
     at = base.checkpoint if base is not None else None
     return Comparison(at, state.checkpoint, tuple(named), tuple(dict.fromkeys(unsure)), explained)
+
+
+def by_hand(session: Session, after: Address, changes: Sequence[Change]) -> Sequence[Change]:
+    """The changes of a write as a node, each by the node that the studio recorded: LangGraph stores no more than the values."""
+    written = session.updates().get(after)
+    if not written:
+        return changes
+
+    def named(change: Change) -> Change:
+        if any(author.node is not None or author.basis != "source" for author in change.authors):
+            return change
+        nodes = [node for node, channels in written if change.channel in channels]
+        return replace(change, authors=tuple(Author(node, None, "source") for node in nodes)) if nodes else change
+
+    return [named(change) for change in changes]
 
 
 def checked(session: Session, state: State) -> dict[str, Verdict]:

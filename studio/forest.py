@@ -7,6 +7,7 @@ from bisect import bisect_left
 from collections import OrderedDict, defaultdict
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from itertools import chain
+from typing import TYPE_CHECKING
 
 from msgspec import Struct, field
 
@@ -21,6 +22,9 @@ from studio.overlay import Overlay
 from studio.quiet import keep_for_good, no_collection
 from studio.tree import CheckpointTree
 from studio.value import decode, decode_metadata
+
+if TYPE_CHECKING:
+    from studio.forks.scratch import Written
 
 TREES_KEPT = 8
 """Trees of the threads that were looked at last; a search goes through more, and they are built again when asked for."""
@@ -87,6 +91,7 @@ class Forest:
         """Thread -> the first cursor behind the rows whose numbers were told without a tree."""
         self._origins: Mapping[Address, tuple[Address, str]] = {}
         self._promoted: Collection[Address] = ()
+        self._updates: Mapping[Address, Written] = {}
 
     def set_origins(self, origins: Mapping[Address, tuple[Address, str]]) -> None:
         """Fork -> (origin, hash of its blob), as recorded when the studio forked."""
@@ -96,10 +101,25 @@ class Forest:
         """Rows that were put into the base: they keep the numbers of the scratch file, so that no other row's number shifts."""
         self._promoted = promoted
 
+    def set_updates(self, updates: Mapping[Address, Written]) -> None:
+        """As which nodes rows were written by hand; it may be told after a row is there."""
+        fresh = {at for at in updates if at not in self._updates}
+        self._updates = updates
+        for thread_id in {at.thread_id for at in fresh} & self._grown.keys():
+            self._name_updates(self._grown[thread_id].tree, fresh)
+
+    def _name_updates(self, tree: CheckpointTree, rows: Iterable[Address]) -> None:
+        """`update as web, docs`: what LangGraph does not store."""
+        with tree.lock:
+            for at in rows:
+                nodes = [node for node, _ in self._updates.get(at, ())]
+                if nodes and at.thread_id == tree.thread_id:
+                    tree.facts.fork_labels[at.checkpoint_ns, at.checkpoint_id] = f"update as {' ∥ '.join(nodes)}"
+
     def has_numbered(self, thread_id: str) -> bool:
         """Whether trees have given a thread's rows their numbers, or recorded forks have a say in them."""
         known = thread_id in self._grown or thread_id in self._numbers
-        return known or any(thread_id == at.thread_id for at in chain(self._origins, self._promoted))
+        return known or any(thread_id == at.thread_id for at in chain(self._origins, self._promoted, self._updates))
 
     def note_numbered(self, thread_id: str, behind: int) -> None:
         """The rows up to a cursor were given their numbers without a tree; it gives the same before it sees others."""
@@ -222,7 +242,8 @@ class Forest:
                 tree.extend(fresh[:seen])
             tree.extend(fresh)
         self._explainer.note_children(thread_id, tree.children_of)
-        named = [h for key, h in come.items() if key in origins and h.address in self._origins]
+        self._name_updates(tree, (h.address for h in fresh if h.source in ("update", "input") and h.address in self._updates))
+        named = [h for key, h in come.items() if key not in elsewhere and h.address in self._origins]
         for header in named[:COPIES_CHECKED]:
             self._name_fork(tree, header.address)
 
@@ -281,7 +302,7 @@ class Forest:
     def _name_fork(self, tree: CheckpointTree, fork: Address) -> None:
         """A fork of ours is called by its change: `set /refund/amount`, `goto approve`; unchanged ones keep `copy of #4`."""
         origin = self._origins[fork][0]
-        if origin not in tree:
+        if origin.thread_id == fork.thread_id and origin not in tree:
             return
         try:
             before, after = self._state_of(origin), self._state_of(fork)
@@ -296,6 +317,8 @@ class Forest:
             parts.append(f"{verb} {paths[0]}" + (f" +{len(paths) - 1}" if len(paths) > 1 else ""))
         if after.next != before.next and after.next:
             parts.append("goto " + ", ".join(name or "?" for name in after.next))
+        if origin.thread_id != fork.thread_id and not parts:
+            parts.append(f"copy from thread {origin.thread_id}")
         with tree.lock:
             if changes:
                 tree.facts.fork_channels[key] = tuple(dict.fromkeys(change.channel for change in changes))

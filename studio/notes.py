@@ -43,6 +43,7 @@ _TABLES: dict[str, tuple[dict[str, type], tuple[str, ...]]] = {
         {**dict.fromkeys(_KEY, str), **{f"origin_{name}": str for name in _KEY}, "origin_sha256": str, "created_at": str},
         _KEY,
     ),
+    "studio_updates": ({**dict.fromkeys(_KEY, str), "written": str, "created_at": str}, _KEY),
 }  # fmt: skip
 
 
@@ -143,6 +144,11 @@ class Notes:
         with self._open() as db:
             came_from = {f"origin_{name}": text for name, text in _row(origin).items()}
             _insert(db, "studio_origins", {**_row(new), **came_from, "origin_sha256": sha256, "created_at": _now()})
+
+    def record_update(self, at: Address, written: Sequence[tuple[str, Sequence[str]]]) -> None:
+        """As which nodes a row in the user's own file was written."""
+        with self._open() as db:
+            _insert(db, "studio_updates", {**_row(at), "written": json.dumps(written), "created_at": _now()})
 
     # ---- the file
 

@@ -182,6 +182,8 @@ class RunRequest(Struct, frozen=True):
     """Stop after so many supersteps."""
     timeout: float | None = None
     """End the run after so many seconds."""
+    new_thread: str | None = None
+    """Run a copy of the checkpoint in a thread of its own."""
 
 
 class TypeUse(Struct, frozen=True):
@@ -290,6 +292,8 @@ class RunPlan(Struct, frozen=True):
     reused: tuple[str, ...] = ()
     """Answers that were given before and count again, in words."""
     subgraphs: tuple[SubgraphStart, ...] = ()
+    new_thread: str | None = None
+    """The thread that a copy runs in, where it is one of its own."""
     drift: Drift | None = None
     """None where the graph was not looked at, since that loads its code."""
 

@@ -74,6 +74,11 @@ class Run:
         return self.request.address
 
     @property
+    def thread_id(self) -> str:
+        """The thread that it writes to."""
+        return self.fork.address.thread_id if self.fork is not None else self.address.thread_id
+
+    @property
     def seconds(self) -> float:
         return (self.ended_at or time.time()) - self.started_at
 
@@ -202,7 +207,8 @@ class Runs:
         """Make the copy that will run, or put the checkpoint into the scratch file; None when it runs where it stands."""
         way = planned.way
         if way.copy_of is not None:
-            return self._session.fork(ForkRequest(way.copy_of, in_place=request.in_place, keep=way.keep))
+            copied = ForkRequest(way.copy_of, new_thread=request.new_thread, in_place=request.in_place, keep=way.keep)
+            return self._session.fork(copied)
         if way.brings:
             self._session.forker.bring(request.address, writes=False)
             self._session.refresh()
@@ -268,7 +274,7 @@ class Runs:
             if unkept is None:
                 tell_unkept(self._note(lambda notes: notes.end_run(run.id, str(document["status"]), document)))
             if audit is not None:
-                tell_unkept(audit.done(run.address.thread_id, run.fork.created if run.fork is not None else ()))
+                tell_unkept(audit.done(run.thread_id, run.fork.created if run.fork is not None else ()))
             if document["error"] is not None:
                 tell("error", document["error"])
             run._finish(document)
@@ -298,9 +304,9 @@ class Runs:
 
     def _head(self, run: Run, planned: Planned, end: Mapping[str, Any]) -> Address | None:
         """The newest root checkpoint that grew from where the run started."""
-        tree = self._session.tree(run.address.thread_id)
+        tree = self._session.tree(run.thread_id)
         told = end.get("head")
-        if isinstance(told, str) and (head := Address(run.address.thread_id, "", told)) in tree:
+        if isinstance(told, str) and (head := Address(run.thread_id, "", told)) in tree:
             return head
         newest = run.head
         stack = [run.head] if run.head is not None and run.head in tree else []

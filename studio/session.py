@@ -31,8 +31,9 @@ from studio.tree import CheckpointTree
 
 if TYPE_CHECKING:
     from studio.branches import Branches
-    from studio.forks.scratch import Scratch
+    from studio.forks.scratch import Scratch, Written
     from studio.growing import Compared, Growth
+    from studio.kinship import Kin
     from studio.neighbours import Neighbours
     from studio.render.snippets import Source
     from studio.requests import GraphSpec
@@ -154,6 +155,7 @@ class Session(Acting):
     def _read_origins(self) -> None:
         self.forest.set_origins(self._origins())
         self.forest.set_promoted(self._promoted())
+        self.forest.set_updates(self.updates())
 
     def _origins(self) -> dict[Address, tuple[Address, str]]:
         """Fork -> (origin, hash of its blob), as recorded now."""
@@ -166,6 +168,14 @@ class Session(Acting):
             return {}
         self._unread.pop(scratch.notes_path, None)
         return found
+
+    def updates(self) -> dict[Address, Written]:
+        """Checkpoint -> as which nodes it was written by hand, as recorded now: LangGraph does not store it."""
+        scratch = self.scratch
+        try:
+            return scratch.updates() if scratch.exists() or os.path.exists(scratch.notes_path) else {}
+        except OpenError:  # said when the origins were read
+            return {}
 
     def _promoted(self) -> frozenset[Address]:
         try:
@@ -322,6 +332,12 @@ class Session(Acting):
         with self._lock:
             above = self.spots.above(address)
         return self.tree(address.thread_id).origin(address) if above is None else None
+
+    def kin(self, address: Address) -> Kin:
+        """What a checkpoint was made from and what was made of it, other threads included."""
+        from studio import kinship
+
+        return kinship.kin(self, self.state(address).checkpoint, self._origins())
 
     def chain_between(self, before: Address, after: Address, most: int) -> Sequence[Address] | None:
         """The rows from behind `before` to `after` in a long plain thread; none where they are more than so many, or it is the

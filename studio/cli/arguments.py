@@ -330,6 +330,7 @@ def _run(parser: Any) -> None:
     parser.add_argument("--steps", type=_count, metavar="N", help="stop after N supersteps; go on from where it stands")
     parser.add_argument("--timeout", type=_seconds, metavar="SECONDS", help="end the run when it takes longer")
     parser.add_argument("--context", metavar="JSON", help="the run-time context of the graph, an object")
+    parser.add_argument("--new-thread", metavar="ID", help="run a copy in a thread of its own")
     parser.add_argument("--dry-run", action="store_true", help="only print the plan")
     _acts(parser)
 

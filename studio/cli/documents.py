@@ -31,6 +31,7 @@ from studio.render.masking import name_in
 from studio.value import decode, decode_metadata
 
 if TYPE_CHECKING:
+    from studio.kinship import Kin
     from studio.neighbours import Item
     from studio.requests import Drift, ForkPreview, ForkRequest, ForkResult, NodeUpdate, RunPlan
     from studio.running.candidates import Candidates
@@ -217,6 +218,11 @@ class Documents:
             "authors": self.authors(change.authors),
         }
 
+    def kin(self, found: Kin) -> Doc:
+        """What a checkpoint was made from and what was made of it, in other threads too."""
+        origin = found.made_from
+        return {"made_from": None if origin is None else self.address(origin), "forks": [self.address(at) for at in found.made]}
+
     def explained(self, found: Mapping[str, Verdict]) -> Doc:
         return {channel: verdict.how for channel, verdict in found.items()}
 
@@ -370,6 +376,7 @@ class Documents:
             "timeout": plan.timeout,
             "stored_in": plan.stored_in,
             "makes_copy": plan.makes_copy,
+            "new_thread": plan.new_thread,
             "warnings": [self.text(one) for one in plan.warnings],
         }
 

@@ -39,6 +39,7 @@ def run(options: Namespace, out: Out) -> int:
             context=object_argument(options.context, "--context") if options.context is not None else {},
             steps=options.steps,
             timeout=options.timeout,
+            new_thread=options.new_thread,
         )
         plan = session.plan(request, look=True)
         if out.as_json:
@@ -223,6 +224,7 @@ def _plan_text(plan: RunPlan, out: Out) -> None:
         ("graph", line(plan.graph)),
         ("code", line(plan.graph_file or "")),
         ("python", line(plan.interpreter)),
+        ("new thread", line(plan.new_thread, 80) if plan.new_thread is not None else ""),
         ("config", settings(plan.config)),
         ("context", settings(plan.context)),
         ("limit", runwords.limits(plan)),

@@ -6,6 +6,7 @@ from argparse import Namespace
 from collections.abc import Mapping
 from typing import Any
 
+from studio import kinship
 from studio.cli.common import note_problems, opened, say_problems
 from studio.cli.documents import Documents, all_problems
 from studio.cli.out import Out
@@ -35,7 +36,7 @@ def run(options: Namespace, out: Out) -> int:
         if options.path is not None:
             _one_value(address, options.path, {**state.internal, **state.values}, documents, out)
         elif out.as_json:
-            more = documents.calls(session, state)
+            more = documents.calls(session, state) | documents.kin(session.kin(address))
             more |= {"sizes": documents.sizes(session.sizes(address))} if options.sizes else {}
             document = documents.shown(state, session.checked(state))
             document["problems"] += documents.problems(session.problems())
@@ -80,11 +81,14 @@ def _text(session: Session, state: State, out: Out) -> None:
     checkpoint = state.checkpoint
     row = session.row(checkpoint.address)
     out.say(out.paint(f"#{row.number} {line(row.label)}", "bold") + out.paint(f"  {line(checkpoint.checkpoint_id)}", "dim"))
+    kin = session.kin(checkpoint.address)
     facts = [
         ("thread", line(checkpoint.thread_id)),
         ("namespace", line(checkpoint.checkpoint_ns)),
         ("called from", _caller(session, state)),
         ("parent", f"#{row.parent_number}" if row.parent_number else ""),
+        ("made from", _named(session, kin.made_from, checkpoint.thread_id) if kin.made_from is not None else ""),
+        ("forks", ", ".join(_named(session, at, checkpoint.thread_id) for at in kin.made)),
         ("source", _source(checkpoint)),
         ("gap", explained_words.gap_note(row)),
         ("created", labels.when(checkpoint.created_at)),
@@ -118,6 +122,11 @@ def _text(session: Session, state: State, out: Out) -> None:
         out.say(out.paint(f"{labels.plural(len(state.internal), 'scheduling channel')}: --json shows them", "dim"))
     told = [one for one in all_problems(state) if one.kind != "rebuilt-unavailable"]  # said at the channel
     say_problems(out, [*told, *unexplained(state, explained)])
+
+
+def _named(session: Session, at: Address, thread_id: str) -> str:
+    """`#4`, or `#4 of thread refund-4711` where that is another one."""
+    return kinship.name(session, at) + (f" of thread {line(at.thread_id, 80)}" if at.thread_id != thread_id else "")
 
 
 def _source(checkpoint: Checkpoint) -> str:

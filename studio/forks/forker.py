@@ -72,6 +72,10 @@ class Forker:
         """Nodes to write as, the ones that LangGraph would take first: those that made this checkpoint, then all others."""
         return self.writers(address)[1]
 
+    def check_thread(self, address: Address, name: str) -> None:
+        """PatchError when nothing can go into a new thread of this name."""
+        self._planner.target_thread(ForkRequest(address, new_thread=name))
+
     def writers(self, address: Address) -> tuple[tuple[str, ...], tuple[str, ...], frozenset[str]]:
         """(nodes that made a checkpoint, all nodes with those first, channels that wait for several nodes).
 

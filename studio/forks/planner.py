@@ -64,7 +64,7 @@ class Planner:
         check_writable(address)
         raw = self.raw(address)
         record, headers, writes = self.context(address)
-        thread_id = self._target_thread(request)
+        thread_id = self.target_thread(request)
         state = self._explainer.state(address)
         if request.in_place and raw.header.origin == "scratch" and not self._scratch.is_store:
             raise PatchError(
@@ -117,7 +117,8 @@ class Planner:
         )
         return plan
 
-    def _target_thread(self, request: ForkRequest) -> str:
+    def target_thread(self, request: ForkRequest) -> str:
+        """The thread that a fork goes to. PatchError: no name for a new one."""
         wanted = request.new_thread
         if wanted is None or wanted == request.address.thread_id:
             return request.address.thread_id

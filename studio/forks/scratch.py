@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import contextlib
 import hashlib
+import json
 import os
 import re
 import sqlite3
@@ -33,8 +34,10 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
-_Kept = tuple[dict[Address, tuple[Address, str]], frozenset[Address]]
-"""(fork -> (origin, sha256 of the origin's blob), rows that were promoted)"""
+Written = tuple[tuple[str, tuple[str, ...]], ...]
+"""(node, channels that were written as it) of each write in one superstep."""
+_Kept = tuple[dict[Address, tuple[Address, str]], frozenset[Address], dict[Address, Written]]
+"""(fork -> (origin, sha256 of the origin's blob), rows that were promoted, row -> what was written to make it)"""
 
 ENV = "STUDIO_DATA_DIR"
 """Environment variable: keep scratch files and notes in this folder instead of the user's data folder."""
@@ -49,6 +52,10 @@ _ORIGINS = """CREATE TABLE IF NOT EXISTS studio_origins (
 _PROMOTED = """CREATE TABLE IF NOT EXISTS studio_promoted (
     thread_id TEXT NOT NULL, checkpoint_ns TEXT NOT NULL, checkpoint_id TEXT NOT NULL, created_at TEXT NOT NULL,
     PRIMARY KEY (thread_id, checkpoint_ns, checkpoint_id)
+)"""
+_UPDATES = """CREATE TABLE IF NOT EXISTS studio_updates (
+    thread_id TEXT NOT NULL, checkpoint_ns TEXT NOT NULL, checkpoint_id TEXT NOT NULL, written TEXT NOT NULL,
+    created_at TEXT NOT NULL, PRIMARY KEY (thread_id, checkpoint_ns, checkpoint_id)
 )"""
 _READY = frozenset({"checkpoints", "writes", "studio_scratch", "studio_origins"})
 _MARKS = frozenset({"format", "store", "created_at"})
@@ -269,10 +276,17 @@ class Scratch:
         """
         return self._kept_in(self.path)[1]
 
+    def updates(self) -> dict[Address, Written]:
+        """Checkpoint -> as which nodes it was written, of those in the scratch file and those in the user's own file.
+
+        LangGraph does not store that. OpenError when one of the two files is damaged.
+        """
+        return {**self._kept_in(self.notes_path)[2], **self._kept_in(self.path)[2]}
+
     def _kept_in(self, path: str) -> _Kept:
         """Read again only when the file has changed: it is asked for at each look at the store."""
         if not os.path.isfile(path):
-            return {}, frozenset()
+            return {}, frozenset(), {}
         try:
             with contextlib.closing(SqliteFile(path)) as file:
                 token = file.token()
@@ -282,7 +296,7 @@ class Scratch:
                 return held[1]
         except OpenError as error:
             if error.slug in _NOT_YET:
-                return {}, frozenset()
+                return {}, frozenset(), {}
             raise _damaged(path, error.message, error.slug) from error
         except sqlite3.DatabaseError as error:
             raise _damaged(path, f"{path} is damaged: {error}.", "damaged") from error
@@ -310,6 +324,14 @@ def record_promoted(path: str, addresses: Sequence[Address]) -> None:
             _insert(connection, "INSERT OR IGNORE INTO studio_promoted", row)
 
 
+def record_update(path: str, at: Address, written: Written) -> None:
+    """Note in a scratch file as which nodes one of its rows was written. PatchError when it cannot be written."""
+    with write_transaction(path) as connection:
+        connection.execute(_UPDATES)
+        row = (at.thread_id, at.checkpoint_ns, at.checkpoint_id, json.dumps(written), _now())
+        _insert(connection, "INSERT OR REPLACE INTO studio_updates", row)
+
+
 def _insert(connection: sqlite3.Connection, into: str, texts: Sequence[str]) -> None:
     """One row of texts. A path or an id that is not UTF-8 is stored as the bytes that it is; `lenient` reads them back."""
     values = [placed(text, "") for text in texts]
@@ -320,10 +342,22 @@ def _read_kept(connection: sqlite3.Connection) -> _Kept:
     connection.text_factory = lenient
     names = tables_in(connection)
     origins = _read_origins(connection) if "studio_origins" in names else {}
-    if "studio_promoted" not in names:
-        return origins, frozenset()
-    found = connection.execute("SELECT thread_id, checkpoint_ns, checkpoint_id FROM studio_promoted")
-    return origins, frozenset(Address(*map(text_of, row)) for row in found)
+    keys = "SELECT thread_id, checkpoint_ns, checkpoint_id"
+    promoted = connection.execute(f"{keys} FROM studio_promoted").fetchall() if "studio_promoted" in names else ()
+    updates = connection.execute(f"{keys}, written FROM studio_updates").fetchall() if "studio_updates" in names else ()
+    return (
+        origins,
+        frozenset(Address(*map(text_of, row)) for row in promoted),
+        {Address(*map(text_of, row[:3])): _written(text_of(row[3])) for row in updates},
+    )
+
+
+def _written(text: str) -> Written:
+    """Nothing where the entry cannot be read: it only helps to tell."""
+    try:
+        return tuple((str(node), tuple(map(str, channels))) for node, channels in json.loads(text))
+    except (ValueError, TypeError):
+        return ()
 
 
 def _read_origins(connection: sqlite3.Connection) -> dict[Address, tuple[Address, str]]:

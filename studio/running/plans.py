@@ -130,6 +130,7 @@ def make_plan(session: Session, inspector: Inspector, request: RunRequest, *, lo
         reused=way.reused,
         subgraphs=way.subgraphs,
         drift=compared,
+        new_thread=request.new_thread,
     )
     trusted = tuple(use.name for use in uses if use.name not in SAFE) if request.trust_types else ()
     return Planned(plan, way, graph, configurable, trusted, unsafe, known)

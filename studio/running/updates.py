@@ -17,7 +17,8 @@ from studio import value as codec
 from studio.codec.inert import MISSING
 from studio.codec.untagged import from_tagged
 from studio.diff import diff
-from studio.errors import PatchError, RunError
+from studio.errors import PatchError, RunError, StudioError
+from studio.forks.scratch import record_update
 from studio.forks.writing import check_writable, foresee_triggers
 from studio.model import Address, State, Tagged_JSON
 from studio.requests import ForkPreview, ForkRequest, ForkResult
@@ -53,8 +54,9 @@ def write(session: Session, inspector: Inspector, request: ForkRequest) -> ForkR
     finally:
         if audit is not None:
             unaudited = audit.done(at.thread_id, created.created if created is not None else ())
-    session.refresh()
     new = Address(at.thread_id, str(made["checkpoint_ns"]), str(made["checkpoint_id"]))
+    unaudited = _recorded(session, request, new, made) or unaudited
+    session.refresh()
     after = session.state(new)
     surprises = _surprises(request, after, at, made)
     return ForkResult(
@@ -191,6 +193,21 @@ def _called(
     environment = key_environment(session, request.address)
     document = {**_child_request(request, state, at, database, trusted), "encrypted": bool(environment), **(more or {})}
     return runner.call(graph, document, environment=environment, handle=handle)
+
+
+def _recorded(session: Session, request: ForkRequest, new: Address, made: Mapping[str, Any]) -> str | None:
+    """Keep as which nodes a checkpoint was written; the reason where that fails: the fork is stored all the same."""
+    written = tuple((one.as_node or str(made.get("as_node") or "?"), one.channels) for one in request.updates)
+    try:
+        if request.in_place and not session.scratch.is_store:
+            from studio.notes import Notes  # brings sqlite-utils, which only writing to a user's own file needs here
+
+            Notes(session.scratch.notes_path).record_update(new, written)
+        else:
+            record_update(session.scratch.path, new, written)
+    except StudioError as error:
+        return f"As which node it was written could not be recorded. {error.message}"
+    return None
 
 
 def _child_request(request: ForkRequest, state: State, at: Address, database: str, trusted: list[str]) -> dict[str, Any]:

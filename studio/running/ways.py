@@ -83,7 +83,10 @@ def choose_way(session: Session, request: RunRequest, state: State) -> Way:
     own = _is_own(session, request, state)
     database = session.location if request.in_place or session.scratch.is_store else session.scratch.path
     answers = _answers(request, state.tasks)
-    if address.checkpoint_ns:
+    if request.new_thread is not None:
+        session.forker.check_thread(address, request.new_thread)
+        way = Way(database, copy_of=address, with_id=not address.checkpoint_ns)
+    elif address.checkpoint_ns:
         way = _inside_subgraph(session, request, state, own, database)
     else:
         way = _in_root(session, request, state, own, database)

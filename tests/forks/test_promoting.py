@@ -369,7 +369,7 @@ def test_a_file_that_may_not_be_written_is_told_before(order: Path, monkeypatch:
 def test_a_branch_that_a_run_makes_longer(order: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     with closing(Session.open(str(order))) as session:
         made = fork(session, before(session, "b"))
-        monkeypatch.setattr(session, "runs", lambda: [SimpleNamespace(status="running", address=made)])
+        monkeypatch.setattr(session, "runs", lambda: [SimpleNamespace(status="running", thread_id=made.thread_id)])
         error = refusal_of(session, made)
         assert error is not None and error.slug == "run-going"
 
