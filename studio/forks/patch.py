@@ -10,16 +10,6 @@ from studio.forks.copy import Draft
 from studio.model import Value
 from studio.requests import Patch
 
-_KINDS = (
-    (bool, "true/false"),
-    (int, "integer"),
-    (float, "float"),
-    (str, "text"),
-    (bytes, "bytes"),
-    (list, "list"),
-    ((dict, value.MapValue), "map"),
-    (type(None), "null"),
-)
 _SNAPSHOT = 7
 """Ext code of a stored delta channel's snapshot: legal bare as well, so an edited one is stored bare."""
 
@@ -76,26 +66,3 @@ def _steps(path: str) -> list[str]:
         return tagged.split_path(path)
     except RefError as error:
         raise PatchError(error.message, error.hint, "bad-path") from error
-
-
-def kind_of(stored: Value) -> str:
-    """The type of a value in a person's words, to compare what was there with what is set."""
-    if isinstance(stored, value.Tagged):
-        return stored.type_name or f"extension {stored.code}"
-    for kind, name in _KINDS:
-        if isinstance(stored, kind):
-            return name
-    return type(stored).__name__
-
-
-def type_warnings(patch: Patch, before: Mapping[str, Value], after: Mapping[str, Value]) -> list[str]:
-    """One line per path whose type changes: the running graph would meet another type than it stored."""
-    found = []
-    for path in patch.set:
-        try:
-            old, new = tagged.get(before, path), tagged.get(after, path)
-        except (RefError, PatchError):
-            continue
-        if old is not None and kind_of(old) != kind_of(new):
-            found.append(f"{path} was {kind_of(old)} and becomes {kind_of(new)}.")
-    return found

@@ -6,10 +6,11 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from studio.explain import channels
-from studio.forks import ids, patch, shape
+from studio.forks import ids, shape
 from studio.forks.copy import Draft
 from studio.forks.shape import Shape
 from studio.model import State, Value, WriteRow
+from studio.render.retyped import type_changes
 from studio.requests import ForkRequest
 
 
@@ -52,7 +53,7 @@ def _about_edits(
     if request.patch:
         if not draft.edited and request.goto is None:
             found.append("The edit changes nothing: this is the same point again.")
-        found += patch.type_warnings(request.patch, before, after)
+        found += type_changes(before, after, request.patch.set)
         for name in sorted(draft.edited - set(before)):
             if name not in learned.state_channels and not channels.is_internal(name):
                 found.append(f"This thread never had {name!r}: unless the graph declares it, the next step drops it.")
