@@ -88,7 +88,14 @@ class Acting(ABC):
             return ForkPreview((), None, (), f"{refused.message} {refused.hint}")
         if request.is_update:
             return self.run_room.preview_update(self._with_graph(request))
-        return self.forker.preview(request)
+        found = self.forker.preview(request)
+        if request.patch and found.expect is not None:
+            from studio import toolcalls
+
+            state = self.state(request.address)
+            told = toolcalls.new_problems(state, replace(state, values={**state.values, **found.expect}))
+            found = replace(found, warnings=(*found.warnings, *told))
+        return found
 
     def fork(self, request: ForkRequest) -> ForkResult:
         """Write the fork, read it back, and say what came out. Raises PatchError or RunError with the reason of a refusal."""

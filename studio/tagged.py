@@ -3,7 +3,8 @@
 Plain JSON stays plain; everything else is an object with a `$` key, so that an untouched document reads back to the
 same stored bytes: `$type` with `$ext` and `fields`, `args` or `items` (objects by stored extension code), `$bytes`, `$float`
 (nan, inf, -inf, -0.0), `$int` (beyond 2^53), `$map` (keys that are not plain text), `$array`, `$opaque` (pickle, encrypted,
-damaged), `$masked` (a secret; in a patch the stored value), `$cut` (shortened). `{"$ext": 42, "$bytes": …}` is a code that nobody
+damaged), `$masked` (a secret; in a patch the stored value), `$cut` (shortened), `$item` (in a list of a patch: the stored list's
+item at that index, as it is). `{"$ext": 42, "$bytes": …}` is a code that nobody
 knows, `"value"` the content of a delta snapshot, `"$extra"` further entries of a JSON envelope. Values may have any depth.
 """
 
@@ -21,7 +22,7 @@ from studio.codec import jsontext
 from studio.codec.arrays import as_array
 from studio.codec.inert import MISSING, MapValue, Missing, Opaque
 from studio.codec.paths import children, get, item_id, join_path, set_in, split_path, unset_in
-from studio.codec.untagged import from_tagged
+from studio.codec.untagged import from_tagged, is_item
 from studio.errors import PatchError, RefError
 from studio.model import Tagged_JSON, Value
 from studio.value import Tagged
@@ -30,7 +31,7 @@ if TYPE_CHECKING:
     from studio.requests import Patch
 
 __all__ = [
-    "apply_patch", "children", "dumps", "from_tagged", "get", "item_id", "join_path", "loads", "set_in", "split_path",
+    "apply_patch", "children", "dumps", "from_tagged", "get", "is_item", "item_id", "join_path", "loads", "set_in", "split_path",
     "to_tagged", "unset_in", ]  # fmt: skip
 
 Mask = Callable[[str | None, Value], str | None]

@@ -18,6 +18,8 @@ OPEN, EARLY, ORPHAN, DOUBLE = "open-tool-call", "tool-answer-before-call", "orph
 MOST = 20_000
 """Messages of a channel that are looked at, the last ones: how the ones before are paired is not asked."""
 _TOLD = 50
+_NEW = 6
+"""Of those that an edit made."""
 
 
 class Finding(Struct, frozen=True):
@@ -38,6 +40,14 @@ def problems(state: State) -> tuple[Problem, ...]:
     if len(found) > _TOLD:
         told.append(Problem(OPEN, where, f"and {len(found) - _TOLD:,} more tool calls or answers without their other half"))
     return tuple(told)
+
+
+def new_problems(before: State, after: State) -> tuple[str, ...]:
+    """What is wrong with the tool calls of a state and was not before it was edited, as sentences."""
+    known = {(one.kind, one.channel, one.ident) for one in findings(before)}
+    new = [one for one in findings(after) if (one.kind, one.channel, one.ident) not in known]
+    told = [f"/{line(one.channel, 60)}/{one.index}: {one.message}." for one in new[:_NEW]]
+    return (*told, f"{len(new) - _NEW:,} more tool calls or answers lose their other half.") if len(new) > _NEW else tuple(told)
 
 
 def open_calls(state: State) -> Mapping[tuple[str, int], frozenset[str]]:

@@ -50,8 +50,13 @@ class _Reader:
             return self.entries(doc, entries or {}, trail)
         if isinstance(doc, list):
             out: list[Any] = [None] * len(doc)
-            matched = match_items(doc, list_of(stored) if isinstance(stored, list) else None)
-            self.todo.extend((None, item, matched[at], out, at, (trail, str(at))) for at, item in enumerate(doc))
+            known = list_of(stored) if isinstance(stored, list) else None
+            matched = match_items(doc, known)
+            for at, item in enumerate(doc):
+                if is_item(item):
+                    out[at] = _item(item, known, (trail, str(at)))
+                else:
+                    self.todo.append((None, item, matched[at], out, at, (trail, str(at))))
             return out
         return doc
 
@@ -78,6 +83,8 @@ class _Reader:
             return jsontext.text_int(text)
         if form == "$map":
             return self.read_map(doc["$map"], stored, target, slot, trail)
+        if form == "$item":
+            raise _wrong("$item stands for an item of a stored list, so it must stand in a list itself", trail)
         if form in ("$type", "$ext"):
             return self.read_object(doc, stored, target, slot, trail)
         raise _wrong(
@@ -148,6 +155,18 @@ def from_tagged(doc: Tagged_JSON, stored: Value | Missing = MISSING) -> Value:
     was not changed keeps its stored bytes. `PatchError` for forms that do not exist and placeholders for which nothing is stored.
     """
     return _Reader().run(doc, stored)
+
+
+def is_item(doc: Any) -> bool:
+    """Whether a document stands for an item of the stored list as it is, by its position."""
+    return isinstance(doc, dict) and len(doc) == 1 and "$item" in doc
+
+
+def _item(doc: dict[str, Any], known: list[Any] | None, trail: Trail) -> Any:
+    at = doc["$item"]
+    if type(at) is not int or known is None or not 0 <= at < len(known):
+        raise _wrong(f"there is no stored item {at!r} in the list here", trail, "$item counts from 0.")
+    return known[at]
 
 
 def _stands_for(form: str, doc: dict[str, Any], stored: Any, trail: Trail) -> Any:

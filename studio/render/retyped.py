@@ -9,12 +9,12 @@ from __future__ import annotations
 import contextlib
 import ipaddress
 import uuid
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping
 from datetime import date, datetime
 from decimal import Decimal, InvalidOperation
 from typing import Any
 
-from studio.codec.paths import get, join_path, split_path
+from studio.codec.paths import get, join_path, list_of, split_path
 from studio.diff import changes
 from studio.errors import StudioError
 from studio.model import Change, Value
@@ -76,13 +76,27 @@ def type_changes(before: Mapping[str, Value], after: Mapping[str, Value], paths:
 
 
 def _places(before: Mapping[str, Value], after: Mapping[str, Value], paths: Iterable[str]) -> Iterator[Change]:
-    for path in paths:
+    given = dict.fromkeys(paths)
+    for path in given:
         with contextlib.suppress(StudioError):  # it is new, or was removed along with what lies above it
+            if not _stays(path, before, after, given):
+                continue
             old, new = get(before, path), get(after, path)
             if kind_of(old) != kind_of(new):
                 yield Change(path=path, op="replace", before=old, after=new)
     same = {name: before[name] for name in after if name in before and before[name] is not after[name]}
     yield from changes(same, {name: after[name] for name in same})
+
+
+def _stays(path: str, before: Mapping[str, Value], after: Mapping[str, Value], given: Container[str]) -> bool:
+    """Whether a path names the same place before and after: no list on its way was set as a whole, or has another length."""
+    steps = split_path(path)
+    for depth in range(1, len(steps)):
+        above = join_path(steps[:depth])
+        old, new = list_of(get(before, above)), list_of(get(after, above))
+        if above in given or len(old or ()) != len(new or ()):
+            return False
+    return True
 
 
 def _of_change(

@@ -1,0 +1,283 @@
+"""The messages of one channel while a person edits them: steps over the stored list, each of which can be taken back.
+
+A message is changed where it is changed, and nowhere else: the rest of it, and each other message, keeps its stored form. What
+comes out is an ordinary `Patch`.
+"""
+
+from __future__ import annotations
+
+import uuid
+from bisect import bisect_left
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from studio import tagged, toolcalls
+from studio.codec.inert import MISSING, Missing
+from studio.codec.paths import join_path, key_step, map_of
+from studio.errors import PatchError
+from studio.model import State, Tagged_JSON, Value
+from studio.render import preview, secrets
+from studio.render.preview import ToolCall
+from studio.render.spoken import new_message, with_call, with_text, without_call
+from studio.requests import Patch
+from studio.value import Tagged, equal
+
+ROLES = ("user", "assistant", "tool", "system")
+MOST_STEPS = 1_000
+Step = Mapping[str, Any]
+"""`do` and what it needs, all of it JSON: `edit` (texts, calls), `doc` (doc), `uncall` (call), `delete`, `restore`, `move` (to),
+`insert` (role, text, call, id); each has `at`, the place among all entries, deleted ones included."""
+
+
+class Entry(Struct, frozen=True):
+    """One message of the edited list. A deleted one stays in its place until the fork, so that it can be put back."""
+
+    value: Value
+    origin: int | None
+    """Its index in the stored list; None where it was inserted."""
+    gone: bool = False
+
+
+def channels(state: State, *, show_secrets: bool = False) -> list[str]:
+    """Channels whose messages can be edited: lists that hold messages, the longest first, and an empty `messages`."""
+    found = [name for name in preview.message_channels(state.values) if show_secrets or not secrets.is_secret_name(name)]
+    found.sort(key=lambda name: (-len(state.values[name]), name))
+    return found or [name for name in ("messages",) if state.values.get(name) == []]
+
+
+class Rewriting:
+    """The edited messages of a channel. Steps are done in order up to `done`; those behind it were taken back."""
+
+    def __init__(self, state: State, channel: str, steps: Sequence[Step] = (), done: int | None = None) -> None:
+        """Raises PatchError where the channel holds no list, or a step does not fit it."""
+        stored = state.values.get(channel, MISSING)
+        if not isinstance(stored, list):
+            raise PatchError(
+                f"The channel {channel!r} holds no list of messages here.", "Edit it as JSON instead.", "no-messages"
+            )
+        if len(steps) > MOST_STEPS:
+            raise PatchError(f"More than {MOST_STEPS:,} steps were made.", "Fork, and go on from the fork.", "too-many")
+        self.state = state
+        self.channel = channel
+        self.stored: list[Value] = stored
+        self.steps = tuple(steps)
+        self.done = len(self.steps) if done is None else max(0, min(done, len(self.steps)))
+        entries = [Entry(value, at) for at, value in enumerate(stored)]
+        for step in self.steps[: self.done]:
+            entries = _do(entries, stored, step)
+        self.entries: tuple[Entry, ...] = tuple(entries)
+
+    # ------------------------------------------------------------------ going on
+
+    def then(self, step: Step) -> Rewriting:
+        """One step further; what had been taken back is forgotten."""
+        return Rewriting(self.state, self.channel, (*self.steps[: self.done], step))
+
+    def undo(self) -> Rewriting:
+        return Rewriting(self.state, self.channel, self.steps, self.done - 1)
+
+    def redo(self) -> Rewriting:
+        return Rewriting(self.state, self.channel, self.steps, self.done + 1)
+
+    def reset(self) -> Rewriting:
+        """Everything as stored; `redo` still brings the steps back."""
+        return Rewriting(self.state, self.channel, self.steps, 0)
+
+    def insertion(self, after: int, role: str, text: str = "", call: str | None = None) -> Step:
+        """The step that puts a new message behind an entry (-1: first), with an id of its own.
+
+        A tool result answers `call`, else the first call before it without a result. Raises PatchError where there is none.
+        """
+        if role == "tool" and call is None:
+            open_calls = self.open_calls(after + 1)
+            if not open_calls:
+                raise PatchError("No tool call before this place is without a result.", "Put it behind a call.", "no-open-call")
+            call = open_calls[0].id
+        return {"do": "insert", "at": after + 1, "role": role, "text": text, "call": call, "id": str(uuid.uuid4())}
+
+    # ------------------------------------------------------------------ what it is now
+
+    @property
+    def values(self) -> list[Value]:
+        """The messages as the fork will hold them."""
+        return [entry.value for entry in self.entries if not entry.gone]
+
+    def changed(self, at: int) -> bool:
+        """Whether an entry says something else than what is stored: another content, not another place."""
+        entry = self.entries[at]
+        return entry.origin is None or (entry.value is not self.stored[entry.origin])
+
+    def moved(self) -> frozenset[int]:
+        """Entries that stand elsewhere among the stored ones: the fewest that explain the order."""
+        kept = [(at, entry.origin) for at, entry in enumerate(self.entries) if entry.origin is not None]
+        stays = _longest_rise([origin for _, origin in kept])
+        return frozenset(at for index, (at, _) in enumerate(kept) if index not in stays)
+
+    def open_calls(self, before: int) -> list[ToolCall]:
+        """Tool calls of the entries before a place that no entry answers: those of the last caller first."""
+        found: list[list[ToolCall]] = []
+        answered: set[str] = set()
+        for at, entry in enumerate(self.entries):
+            parts = None if entry.gone else preview.role_of(entry.value)
+            if parts is None:
+                continue
+            role, fields = parts
+            if role == "tool" and isinstance(fields.get("tool_call_id"), str):
+                answered.add(fields["tool_call_id"])
+            elif role == "assistant" and at < before:
+                found.append([call for call in preview.calls_of(fields) if call.id])
+        return [call for calls in reversed(found) for call in calls if call.id not in answered]
+
+    def problems(self) -> dict[int, tuple[str, ...]]:
+        """Entry -> what is wrong with its tool calls or its answer now, in words."""
+        places = [at for at, entry in enumerate(self.entries) if not entry.gone]
+        found: dict[int, tuple[str, ...]] = {}
+        for one in toolcalls.findings(replace(self.state, values={self.channel: self.values})):
+            at = places[one.index]
+            found[at] = (*found.get(at, ()), one.message)
+        return found
+
+    def summary(self) -> str:
+        """`2 changed, 1 deleted, 1 new, 1 moved`; "" where nothing was done."""
+        gone = sum(1 for entry in self.entries if entry.gone and entry.origin is not None)
+        new = sum(1 for entry in self.entries if entry.origin is None and not entry.gone)
+        edited = sum(
+            1 for at, entry in enumerate(self.entries) if entry.origin is not None and not entry.gone and self.changed(at)
+        )
+        moved = sum(1 for at in self.moved() if not self.entries[at].gone)
+        parts = ((edited, "changed"), (gone, "deleted"), (new, "new"), (moved, "moved"))
+        return ", ".join(f"{count:,} {word}" for count, word in parts if count)
+
+    # ------------------------------------------------------------------ what is asked for
+
+    def patch(self) -> Patch:
+        """The edits as a patch: changed parts at their own paths; then what was deleted and added, or the list in its new order.
+
+        In a new order each message that stays is named by its place, so no message is written out but those that were inserted.
+        """
+        live = [entry for entry in self.entries if not entry.gone]
+        kept = [entry.origin for entry in live if entry.origin is not None]
+        new = [entry for entry in live if entry.origin is None]
+        left = sorted(set(range(len(self.stored))) - set(kept))
+        ordered = kept == sorted(kept) and all(entry.origin is None for entry in live[len(kept) :]) and not (new and left)
+        values: dict[str, Tagged_JSON] = {}
+        unset: list[str] = []
+        items: list[Tagged_JSON] = []
+        for entry in live:
+            if entry.origin is None:
+                items.append(tagged.to_tagged(entry.value))
+                continue
+            inner, gone = _differences(self._path(entry.origin), self.stored[entry.origin], entry.value)
+            if gone and not ordered:  # a removal comes last in a patch, when the list has its new order already
+                items.append(tagged.to_tagged(entry.value))
+                continue
+            items.append({"$item": entry.origin})
+            values.update(inner)
+            unset += gone
+        if not ordered:
+            return Patch({**values, tagged.join_path([self.channel]): items})
+        for at, doc in enumerate(items[len(kept) :], len(self.stored)):
+            values[self._path(at)] = doc
+        return Patch(values, (*unset, *map(self._path, left)))
+
+    def _path(self, at: int) -> str:
+        return tagged.join_path([self.channel, str(at)])
+
+
+def _do(entries: list[Entry], stored: Sequence[Value], step: Step) -> list[Entry]:
+    """The entries after a step. Raises PatchError where it does not fit them."""
+    try:
+        kind, at = step["do"], step["at"]
+        if kind == "insert":
+            if type(at) is not int or not 0 <= at <= len(entries):
+                raise IndexError
+            made = new_message(step["role"], step.get("text") or "", [entry.value for entry in entries], at, step)
+            return [*entries[:at], Entry(made, None), *entries[at:]]
+        if type(at) is not int or not 0 <= at < len(entries):
+            raise IndexError
+        entry, others = entries[at], [*entries[:at], *entries[at + 1 :]]
+        if kind == "move":
+            to = max(0, min(int(step["to"]), len(others)))
+            return [*others[:to], entry, *others[to:]]
+        if kind == "delete" and entry.origin is None:
+            return others
+        return [*entries[:at], _changed(entry, stored, kind, step), *entries[at + 1 :]]
+    except (KeyError, IndexError, TypeError, ValueError) as error:
+        raise PatchError("An edit of the messages does not fit them.", "Reload, and edit again.", "bad-step") from error
+
+
+def _changed(entry: Entry, stored: Sequence[Value], kind: str, step: Step) -> Entry:
+    if kind == "delete":
+        return replace(entry, gone=True)
+    if kind == "restore":
+        return replace(entry, gone=False, value=stored[entry.origin] if entry.origin is not None else entry.value)
+    was = stored[entry.origin] if entry.origin is not None else entry.value
+    value = entry.value
+    if kind == "edit":
+        for block, text in step.get("texts") or ():
+            value = with_text(value, block, text)
+        for index, name, args in step.get("calls") or ():
+            value = with_call(value, index, name, args)
+    elif kind == "doc":
+        value = tagged.from_tagged(step["doc"], value)
+        if preview.message(value) is None:
+            raise PatchError("This is no message any more.", "Keep its role or type, and its content.", "no-message")
+    elif kind == "uncall":
+        value = without_call(value, step["call"])
+    else:
+        raise KeyError(kind)
+    return replace(entry, value=was if equal(was, value) else value)
+
+
+def _differences(path: str, old: Value, new: Value) -> tuple[dict[str, Tagged_JSON], list[str]]:
+    """(what to set, what to remove) below a path, each at the deepest place that says it."""
+    values: dict[str, Tagged_JSON] = {}
+    unset: list[str] = []
+    stack: list[tuple[str, Value, Value]] = [(path, old, new)]
+    while stack:
+        path, old, new = stack.pop()
+        if old is new or equal(old, new):
+            continue
+        before, after = map_of(old), map_of(new)
+        alike = type(old) is type(new) and (not isinstance(old, Tagged) or _same_shell(old, new))
+        if before is not None and after is not None and alike:
+            inside = [(path + join_path([key_step(key)]), before.get(key, MISSING), item) for key, item in after.items()]
+            unset += [path + join_path([key_step(key)]) for key in before if key not in after]
+            values.update({where: tagged.to_tagged(item) for where, was, item in inside if isinstance(was, Missing)})
+            stack.extend((where, was, item) for where, was, item in inside if not isinstance(was, Missing))
+        elif isinstance(old, list) and isinstance(new, list) and len(old) == len(new):
+            stack.extend((f"{path}/{at}", was, item) for at, (was, item) in enumerate(zip(old, new, strict=True)))
+        else:
+            values[path] = tagged.to_tagged(new)
+    return values, unset
+
+
+def _same_shell(old: Tagged, new: Value) -> bool:
+    """Whether two objects differ in their fields alone."""
+    if not isinstance(new, Tagged) or (old.type_name, old.code, old.method) != (new.type_name, new.code, new.method):
+        return False
+    try:
+        return equal(old.replace(fields=new.fields), new)
+    except PatchError:
+        return False
+
+
+def _longest_rise(numbers: Sequence[int]) -> set[int]:
+    """Indices of a longest rising part of some different numbers: what stays where the rest was moved."""
+    tails: list[int] = []
+    at_end: list[int] = []
+    before: list[int] = []
+    for index, number in enumerate(numbers):
+        place = bisect_left(tails, number)
+        before.append(at_end[place - 1] if place else -1)
+        tails[place : place + 1] = [number]
+        at_end[place : place + 1] = [index]
+    found: set[int] = set()
+    index = at_end[-1] if at_end else -1
+    while index >= 0:
+        found.add(index)
+        index = before[index]
+    return found
