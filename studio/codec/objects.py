@@ -13,6 +13,8 @@ from studio.errors import PatchError
 _SETS = {"set", "frozenset"}
 _ITEMS = {("builtins", "set"), ("builtins", "frozenset"), ("collections", "deque")}
 _KNOWN_CODES = range(7)
+SNAPSHOT = 7
+"""The code of a delta channel's whole value."""
 _Ext = ormsgpack.Ext
 PASS = (
     ormsgpack.OPT_PASSTHROUGH_DATACLASS
@@ -48,6 +50,14 @@ class Tagged:
         if self._payload is MISSING:
             self._payload = unpack(self.raw or b"")
         return self._payload
+
+    @property
+    def is_read(self) -> bool:
+        return self._payload is not MISSING
+
+    def take_payload(self, payload: Any) -> None:
+        """Use a payload that somebody has decoded from these very bytes."""
+        self._payload = payload
 
     @property
     def module(self) -> str:
@@ -90,7 +100,7 @@ class Tagged:
     def described(self) -> tuple[str, str, str, str | None]:
         """(module, name, kind, method)."""
         if self._shape is None:
-            self._shape = _describe(self.code, self.payload)
+            self._shape = _describe(self.code, None if self.code == SNAPSHOT else self.payload)
         return self._shape
 
     def content(self) -> Any:
@@ -167,7 +177,7 @@ def _describe(code: int | str, payload: Any) -> tuple[str, str, str, str | None]
     """(module, name, kind, method) of a payload, trusting nothing about its form."""
     if isinstance(code, str):
         return _describe_json(code, payload)
-    if code == 7:
+    if code == SNAPSHOT:
         return "langgraph.checkpoint.serde.types", "_DeltaSnapshot", "snapshot", None
     if code not in _KNOWN_CODES or not isinstance(payload, list) or len(payload) < 3:
         return "", "", "unknown", None

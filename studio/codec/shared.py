@@ -30,6 +30,8 @@ _MOST = 10_000
 _FEW = 16
 """Entries of a map that are measured one by one."""
 _ENDS = 32
+_EXT_32, _EXT_HEAD, _LAST_CODE = 0xC9, 6, 127
+"""How an object of 65,536 bytes or more begins: its size in four bytes and its code."""
 _LIST = msgspec.msgpack.Decoder(list[Raw])
 _MAP = msgspec.msgpack.Decoder(dict[str, Raw])
 
@@ -97,10 +99,19 @@ def _value(raw: Raw, name: str | None, depth: int) -> Any:
 
 def _plain(raw: Raw) -> Any:
     """Decoded as a whole."""
+    if len(raw) >= LARGE and (found := _ext(memoryview(raw))) is not None:
+        return found
     value = ormsgpack.unpackb(memoryview(raw), ext_hook=Tagged)
     if Raw(pack(value)) != raw:
         raise _Otherwise
     return value
+
+
+def _ext(view: memoryview) -> Tagged | None:
+    """A large object as the packer writes it: its payload is copied once, and not packed again to prove that."""
+    if view[0] != _EXT_32 or int.from_bytes(view[1:5], "big") != len(view) - _EXT_HEAD or view[5] > _LAST_CODE:
+        return None
+    return Tagged(view[5], bytes(view[_EXT_HEAD:]))
 
 
 def _alike(kind: type, name: str | None) -> tuple[Raw, Any] | None:

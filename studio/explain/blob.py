@@ -115,6 +115,8 @@ def named(names: Sequence[str]) -> str:
 
 
 def text_map(value: Value) -> dict[str, Any]:
+    if type(value) is dict:  # its keys are text, else it were a `MapValue`
+        return value
     return {key: item for key, item in value.items() if isinstance(key, str)} if isinstance(value, Mapping) else {}
 
 

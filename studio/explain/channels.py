@@ -8,6 +8,7 @@ starts N, `join:a+b:N` starts N once a and b are done, `__pregel_tasks` holds th
 from __future__ import annotations
 
 from collections.abc import Container, Iterable
+from functools import lru_cache
 from math import isfinite
 from typing import Any
 
@@ -47,11 +48,13 @@ def is_internal(channel: str, node_names: Container[str] = ()) -> bool:
     return channel in node_names
 
 
+@lru_cache(maxsize=512)
 def branch_target(channel: str) -> str | None:
     """The node that `branch:to:N` starts."""
     return channel[10:] if channel.startswith("branch:to:") else None
 
 
+@lru_cache(maxsize=512)
 def join_parts(channel: str) -> tuple[str, str] | None:
     """`join:a+b:N` -> (`a+b`, `N`). Node names hold no `:`, so the last one parts them."""
     if not channel.startswith("join:"):
@@ -60,6 +63,7 @@ def join_parts(channel: str) -> tuple[str, str] | None:
     return (sources, target) if colon else None
 
 
+@lru_cache(maxsize=512)
 def spelled_target(channel: str) -> str | None:
     """The node that a scheduling channel of any format names as the one to start, if it names one."""
     if channel.startswith("branch:to:"):

@@ -92,7 +92,7 @@ def rebuild(
             value = above.values.get(name, MISSING)
             earlier = known(up, name) if value is MISSING else None
             if value is not MISSING:
-                seeds[name] = shared(name, unwrap(value))
+                seeds[name] = shared(name, value)
                 open_channels.discard(name)
             elif earlier is not None:
                 begun[name] = earlier
@@ -140,8 +140,9 @@ def lost_writes(
     A channel with a new version was written, so there must be a row.
     """
     for below, above in pairwise(path):
-        written = any(row.channel == name and row.idx >= 0 for row in rows.get(above, ()))
-        if not written and versions[below].get(name) != versions[above].get(name):
+        if versions[below].get(name) == versions[above].get(name):
+            continue
+        if not any(row.channel == name and row.idx >= 0 for row in rows.get(above, ())):
             return f"a change of it that led from {above.checkpoint_id} to {below.checkpoint_id} is not in this file"
     return ""
 

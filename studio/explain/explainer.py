@@ -358,7 +358,7 @@ def loose_questions(others: Sequence[Task], address: Address) -> list[Problem]:
 def ambiguous(tasks: Sequence[Task]) -> dict[str, int]:
     """Ids that open questions of several tasks bear, with the number of the tasks."""
     counts: dict[str, int] = {}
-    for task in tasks:
+    for task in (task for task in tasks if task.interrupts):
         for ident in {question.id for question in task.interrupts if question.id and not question.answered}:
             counts[ident] = counts.get(ident, 0) + 1
     return {ident: count for ident, count in counts.items() if count > 1}

@@ -24,6 +24,8 @@ def questions(task: TaskRows, ns: str | None, shared_answer: list[Value], *, old
     the step ([] = none), which is the answer of a task that finished without an answer of its own. `old`: written by a release
     that knew no ids of questions (formats 1 and 2).
     """
+    if not task.questions:
+        return ()
     found: list[Interrupt] = []
     answers = task.resumes()
     raised = [item for row in task.questions for item in as_list(row_value(row))]
@@ -46,8 +48,8 @@ def questions(task: TaskRows, ns: str | None, shared_answer: list[Value], *, old
 
 def earlier_answers(task: TaskRows, asked: Sequence[Interrupt]) -> tuple[Value, ...]:
     """What a task was answered before its latest question, `asked`: that one's row takes the place of the earlier ones."""
-    answers = task.resumes()
-    if len(asked) != 1 or not answers:
+    answers = task.resumes() if len(asked) == 1 else []
+    if not answers:
         return ()
     taken = asked[0].answered and equal(answers[-1], asked[0].answer)
     return tuple(answers[:-1] if taken else answers)

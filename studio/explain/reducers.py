@@ -24,6 +24,8 @@ _NO_ID: tuple[bool, None] = (False, None)
 
 def overwrite(value: Value) -> tuple[bool, Value]:
     """(True, the value) for an `Overwrite` marker in any of its forms."""
+    if type(value) is list:  # most writes of a conversation
+        return _NO_ID
     if isinstance(value, Tagged):
         if value.name == "Overwrite" and value.kind == "fields" and "value" in value.fields:
             return True, value.fields["value"]
@@ -238,10 +240,11 @@ class Reading(Struct, frozen=True):
 
 def plausible(before: Value, writes: Sequence[Value], place: dict[str, int] | None = None) -> list[Reading]:
     """What the writes may have made of `before`, the likeliest first. Different results = only a guess."""
-    body = [value if is_reset else write for write in writes for is_reset, value in [overwrite(write)]]
+    marks = [overwrite(write) for write in writes]
+    body = [value if is_reset else write for write, (is_reset, value) in zip(writes, marks, strict=True)]
     is_list = before is MISSING or isinstance(before, list)
     items = [item for write in body for item in (write if isinstance(write, list) else [write])]
-    if items and is_list and all(is_message(item) for item in items):
+    if items and is_list and all(map(is_message, items)):
         order: tuple[Kind, ...] = ("messages", "append")
     elif is_list and (isinstance(before, list) or all(isinstance(write, list) for write in body)):
         order = ("append", "last")
@@ -252,7 +255,7 @@ def plausible(before: Value, writes: Sequence[Value], place: dict[str, int] | No
     found: list[Reading] = []
     for kind in order:
         where = None
-        if kind == "messages" and not any(overwrite(write)[0] for write in writes):
+        if kind == "messages" and not any(is_reset for is_reset, _ in marks):
             value, where = merge_indexed(before, writes, place)
         else:
             value = fold(kind, before, writes)

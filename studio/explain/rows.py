@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Iterable, Mapping, Sequence
+from functools import lru_cache
 
 from msgspec import Struct, field
 
@@ -84,13 +85,17 @@ def group(rows: Iterable[WriteRow]) -> dict[str, TaskRows]:
 
 
 _LARGE, _LARGE_KEPT = 100_000, 4
+_SMALL, _SMALL_KEPT = 4_000, 512
 _kept: Bounded = Bounded(_LARGE_KEPT)
 _lock = threading.Lock()
 
 
 def row_value(row: WriteRow) -> Value:
-    """What was written. A few large values are kept: who wrote one and whether that explains it is asked again and again."""
+    """What was written. A few large values, and the last small ones, are kept: who wrote one and whether that explains it is
+    asked again and again."""
     stored = row.value if row.value is not None else b""
+    if len(stored) < _SMALL:
+        return _small(row.tag, stored)
     if len(stored) < _LARGE:
         return decode(row.tag, stored)
     key = row.tag, id(stored)  # an id is taken by nothing else as long as the bytes are held beside the value
@@ -103,10 +108,15 @@ def row_value(row: WriteRow) -> Value:
     return kept[1]
 
 
+_small = lru_cache(maxsize=_SMALL_KEPT)(decode)
+"""A message is asked for by the task that wrote it and, in a delta channel, by the checkpoint that it leads to."""
+
+
 def forget_large() -> None:
-    """Let go of the large values, which nobody will ask for again once a store has changed or was closed."""
+    """Let go of the values that were kept, which nobody will ask for again once a store has changed or was closed."""
     with _lock:
         _kept.clear()
+    _small.cache_clear()
     shared.forget()
 
 

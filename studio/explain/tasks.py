@@ -69,9 +69,10 @@ def join_tasks(
         by_elimination(blob, slots, free, context)
     shared = rows[NULL_TASK].resumes() if NULL_TASK in rows else []
     tasks = [finished_task(blob, slot, shared, context) for slot in slots]
-    by_caller = calls(free, blob, shared, context)
-    tasks = [with_calls(task, by_caller) for task in tasks]
-    tasks.extend(handlers(blob, free, tasks, shared, context))
+    if free:
+        by_caller = calls(free, blob, shared, context)
+        tasks = [with_calls(task, by_caller) for task in tasks]
+        tasks.extend(handlers(blob, free, tasks, shared, context))
     others = [other_task(blob, task, shared, context) for ident, task in rows.items() if ident in free or not task.is_task]
     return tasks, others
 
@@ -197,8 +198,11 @@ def own_ns(ns: str, name: str | None, ident: str | None) -> str | None:
 
 def spaces_of(context: Context, ns: str, name: str | None, ident: str | None) -> tuple[str, ...]:
     """Namespaces of a task's subgraphs: of this very task, or those with their own memory that all its runs share."""
-    found = context.subgraphs().get(ident or "", ())
-    shared = context.subgraphs().get(f"{ns}|{name}" if ns else name, ()) if name else ()
+    known = context.subgraphs()
+    if not known:
+        return ()
+    found = known.get(ident or "", ())
+    shared = known.get(f"{ns}|{name}" if ns else name, ()) if name else ()
     return (*found, *shared)
 
 
@@ -326,9 +330,9 @@ def from_rows_alone(blob: Blob, rows: Mapping[str, TaskRows], context: Context) 
 
 def live_status(tasks: Sequence[Task], known: bool) -> Status:
     """Where a thread stands whose head has these tasks; `known` is False where `next` is not. An open question is never done."""
-    caught = any(parse_path(task.path).kind == "handler" and task.status == "done" for task in tasks)
-    if any(task.status == "failed" for task in tasks) and not caught:
-        return "failed"
+    if any(task.status == "failed" for task in tasks):
+        if not any(parse_path(task.path).kind == "handler" and task.status == "done" for task in tasks):
+            return "failed"
     if any(task.status == "paused" or any(call.status == "paused" for call in task.calls) for task in tasks):
         return "paused"
     if not known:

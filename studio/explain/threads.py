@@ -19,6 +19,7 @@ from studio.explain.schedule import Learned
 from studio.history.namespaces import static_ns
 from studio.model import Address, Checkpoint, SeenGraph, Value, WriteRow
 from studio.stores.base import Store
+from studio.stores.chain import Chained
 
 T = TypeVar("T")
 
@@ -63,6 +64,27 @@ class Threads:
         if found is not None:
             return found
         return self.children(address.thread_id).get((address.checkpoint_ns, address.checkpoint_id), [])
+
+    def sources_of_children(self, address: Address) -> Sequence[str | None]:
+        """The source of each child of a checkpoint that has more than one; () for all others.
+
+        Of a plain chain the store proves that it has none such, without a pass over its headers.
+        """
+        thread_id = address.thread_id
+        if not address.checkpoint_ns and self._once(("chain", thread_id), lambda: self._is_chain(thread_id)):
+            return ()
+        children = self.children_of(address)
+        return [source for _, source in children] if len(children) > 1 else ()
+
+    def _is_chain(self, thread_id: str) -> bool:
+        """Whether the root checkpoints of a thread are proven to be one plain chain, nothing of which is in a scratch file; not
+        asked where its headers were read anyway."""
+        with self._lock:
+            if self._cache.get(("children", thread_id)) is not None:
+                return False
+        proves: Callable[[str], Chained | None] | None = getattr(self.store, "chained", None)
+        store = proves(thread_id) if proves is not None else None
+        return store is not None and store.chain(thread_id, 0) is not None
 
     def channels(self, thread_id: str) -> frozenset[str]:
         """All channels that rows of a thread were written to: joins that a checkpoint has not seen yet."""

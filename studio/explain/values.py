@@ -4,7 +4,11 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Mapping, Sequence
+from itertools import islice
+from operator import attrgetter
 
+from studio.codec.continued import SHORTEST, ReadList, read
+from studio.codec.objects import SNAPSHOT
 from studio.explain import delta
 from studio.explain.blob import Blob
 from studio.explain.cache import Bounded
@@ -30,22 +34,41 @@ class Shared:
     def __init__(self) -> None:
         self._items: dict[tuple[int | str, bytes], Tagged] = {}
         self._last: dict[str, tuple[list[Value], dict[str, int]]] = {}
+        self._snapshots: dict[str, ReadList] = {}
+        """The last one that was read, by its channel."""
 
     def of(self, channel: str, value: Value) -> tuple[Value, dict[str, int] | None]:
         """(a list with the items that were there before in the place of equal ones, where each id stands in it if it goes on
-        from the last list of the channel); anything else as it is."""
+        from the last list of the channel); anything else as it is. A snapshot is taken for its content."""
+        value = self.unwrapped(channel, value)
         if not isinstance(value, list):
             return value, None
         if len(self._items) > _ITEMS:
             self._items.clear()
-        items = [self._one(item) if isinstance(item, Tagged) and item.raw is not None else item for item in value]
-        last, place = self._last.get(channel, (items, None))
-        if place is None or items[: len(last)] != last:
+        last, place = self._last.get(channel, (value, None))
+        old = len(last) if place is not None and _begins(value, last) else 0
+        items = [*last[:old], *(self._one(item) if _is_stored(item) else item for item in islice(value, old, None))]
+        snapshot = self._snapshots.get(channel)
+        if snapshot is not None and snapshot.items is value:
+            self._snapshots = {channel: ReadList(snapshot.body, items)}  # the next one shall have the same objects
+        if place is None or not (old or items[: len(last)] == last):
             return items, None
         for at in range(len(last), len(items)):
             if (ident := message_id(items[at])) is not None:
                 place[ident] = at
         return items, place
+
+    def unwrapped(self, channel: str, value: Value) -> Value:
+        """The value inside a snapshot, its items those of the channel's last snapshot where it begins with them; anything else as
+        it is."""
+        if not (isinstance(value, Tagged) and value.code == SNAPSHOT):
+            return value
+        if not value.is_read and value.raw is not None and len(value.raw) >= SHORTEST:
+            found = read(value.raw, self._snapshots.get(channel))
+            if found is not None:
+                value.take_payload(found.items)
+                self._snapshots = {channel: found}
+        return value.payload
 
     def note(self, channel: str, result: delta.Result) -> None:
         """Remember the last list of a channel, with where each id stands in it."""
@@ -54,6 +77,22 @@ class Shared:
 
     def _one(self, item: Tagged) -> Tagged:
         return self._items.setdefault((item.code, item.raw or b""), item)
+
+
+_RAW, _CODE = attrgetter("raw"), attrgetter("code")
+
+
+def _is_stored(item: Value) -> bool:
+    return isinstance(item, Tagged) and item.raw is not None
+
+
+def _begins(items: Sequence[Value], start: Sequence[Value]) -> bool:
+    """Whether the first items are stored as those of `start` are; known where all of these are objects."""
+    head = items[: len(start)]
+    if len(head) < len(start) or not ({*map(type, head)} == {*map(type, start)} == {Tagged}):
+        return False
+    raws = [*map(_RAW, start)]
+    return None not in raws and [*map(_RAW, head)] == raws and [*map(_CODE, head)] == [*map(_CODE, start)]
 
 
 class Values:
@@ -70,7 +109,7 @@ class Values:
         self, blob: Blob, stored: Mapping[str, Value], mine: Mapping[str, TaskRows]
     ) -> tuple[dict[str, Value], dict[str, Rebuilt], dict[str, str]]:
         """(state values as `get_state` shows them, how sure the ones are that are not stored, why some cannot be told)."""
-        values = {name: delta.unwrap(value) for name, value in stored.items()}
+        values = {name: self._shared.unwrapped(name, value) for name, value in stored.items()}
         rebuilt: dict[str, Rebuilt] = {}
         lost: dict[str, str] = {}
         for name, result in self._deltas(blob).items():
@@ -129,8 +168,7 @@ class Values:
         return result
 
     def _forked(self, address: Address) -> Sequence[str | None]:
-        children = self._threads.children_of(address)
-        return [source for _, source in children] if len(children) > 1 else []
+        return self._threads.sources_of_children(address)
 
 
 def commanded(mine: Mapping[str, TaskRows]) -> dict[str, list[Value]]:

@@ -22,6 +22,9 @@ T = TypeVar("T")
 _MOST_JUMPS = 64
 """Namespaces that are looked for one by one; where there are more, a thread is gone through."""
 
+_ROWS_AT_ONCE = 64
+"""Whole rows that one statement reads, one after another."""
+
 
 class Queries(WriteQueries):
     """The queries of one look at a file."""
@@ -254,14 +257,35 @@ class Queries(WriteQueries):
 
     def raw_page(self, rowids: Sequence[int]) -> tuple[list[RawCheckpoint], int]:
         """Rows until `PAGE_BYTES` are reached, and how many rowids were used up."""
-        found, size, done = [], 0, 0
         columns = rows.raw_columns(self._layout)
+
+        def one_by_one() -> tuple[list[RawCheckpoint], int]:
+            found, size, done = [], 0, 0
+            while done < len(rowids) and size < PAGE_BYTES:
+                row = self._raw_row(rowids[done], columns)
+                if row is not None:
+                    found.append(row)
+                    size += rows.raw_size(row)
+                done += 1
+            return found, done
+
+        return self._damage.either(self._table, lambda: self._raw_rows(rowids, columns), one_by_one)
+
+    def _raw_rows(self, rowids: Sequence[int], columns: str) -> tuple[list[RawCheckpoint], int]:
+        """`raw_page` by one statement for many rows, as long as they ascend; those that are gone are left out."""
+        found: list[RawCheckpoint] = []
+        size = done = 0
         while done < len(rowids) and size < PAGE_BYTES:
-            row = self._raw_row(rowids[done], columns)
-            if row is not None:
-                found.append(row)
-                size += rows.raw_size(row)
-            done += 1
+            page = _ascending(rowids, done)
+            wanted = ", ".join("?" * len(page))
+            query = f"SELECT {columns} FROM {self._table.name} WHERE rowid IN ({wanted}) ORDER BY rowid"
+            done += len(page)
+            for row in self._connection.execute(query, page):
+                found.append(rows.raw(row))
+                size += rows.raw_size(found[-1])
+                if size >= PAGE_BYTES:
+                    done += page.index(row[0]) + 1 - len(page)
+                    break
         return found, done
 
     # ---- one row, one statement
@@ -277,6 +301,13 @@ class Queries(WriteQueries):
         """A header; where the metadata behind a damaged blob cannot be read, what stands before it."""
         row = self._row(self._table, rows.header_columns(self._layout), rowid)
         return row if row is not None else self._row(self._table, rows.header_columns_before_blob(self._layout), rowid)
+
+
+def _ascending(rowids: Sequence[int], start: int) -> list[int]:
+    """The next rows that stand in the order of their numbers, at most `_ROWS_AT_ONCE`."""
+    page = list(rowids[start : start + _ROWS_AT_ONCE])
+    falls = next((at for at in range(1, len(page)) if page[at] <= page[at - 1]), len(page))
+    return page[:falls]
 
 
 def _threads_of(keys: Iterable[tuple[str, str, str]], last: object, size: int) -> tuple[list[ThreadKeys], object]:

@@ -153,11 +153,11 @@ def write(row: Row, same: dict[Any, Any]) -> tuple[int, WriteRow]:
         keep(ns, ns),
         keep(identity, identity),
         keep(task, task),
-        path if path is None else keep(path, text_of(path)),
+        path if path is None else keep(path, path if type(path) is str else text_of(path)),
         idx if isinstance(idx, int) else 0,
         keep(channel, channel),
-        tag if tag is None else keep(tag, text_of(tag)),
-        value if value is None else bytes_of(value),
+        tag if tag is None else keep(tag, tag if type(tag) is str else text_of(tag)),
+        value if value is None or type(value) is bytes else bytes_of(value),
     )
 
 
