@@ -42,7 +42,7 @@ def samples(tmp_path: Path) -> Path:
 
 
 def test_the_refund_lesson_works_by_command_as_written(samples: Path) -> None:
-    lesson, _ = blocks(samples / "README.md")
+    lesson, _, _ = blocks(samples / "README.md")
     before = (samples / "support_agent.sqlite").read_bytes()
     said = [check(line, samples, 4 if "exit code 4" in line else 0) for line in lesson]
     assert len(said) == 7
@@ -57,10 +57,23 @@ def test_the_refund_lesson_works_by_command_as_written(samples: Path) -> None:
 
 
 def test_the_wish_that_got_lost_is_found_again_as_written(samples: Path) -> None:
-    _, lesson = blocks(samples / "README.md")
+    _, lesson, _ = blocks(samples / "README.md")
     said = [check(line, samples, 0) for line in lesson]
     assert len(said) == 3
     assert "yes" in said[2]
+
+
+def test_the_edit_inside_the_subgraph_survives_the_run_as_written(samples: Path) -> None:
+    _, _, lesson = blocks(samples / "README.md")
+    before = (samples / "support_agent.sqlite").read_bytes()
+    said = [check(line, samples, 4 if "exit code 4" in line else 0) for line in lesson]
+    assert len(said) == 6
+    assert "may happen again  issue_refund" in said[1], "the outer graph goes on, too"
+    assert "draft" not in said[2], "what stands before the edited checkpoint does not run again"
+    assert said[3].strip().endswith("cracked tank, within the 30 days of rule R-2.")
+    assert "draft says which product came back" in said[4]
+    assert "/case_note" in said[5]
+    assert (samples / "support_agent.sqlite").read_bytes() == before
 
 
 def test_a_failed_and_a_paused_thread_go_on(samples: Path) -> None:

@@ -16,9 +16,10 @@ from langgraph.graph import START, StateGraph
 from langgraph.graph.message import add_messages
 from langgraph.types import Command, interrupt
 
+from studio.assets import sample_folder
 from studio.cli import main
 from studio.model import Address
-from studio.requests import GraphSpec, PastNode, RunPlan, RunRequest, SubgraphStart
+from studio.requests import ForkRequest, GraphSpec, PastNode, Patch, RunPlan, RunRequest, SubgraphStart
 from studio.session import Session
 from tests.factories import config, saver_at
 
@@ -268,3 +269,14 @@ class TestQuestionsAndSubgraphs:
         inner.add_edge("first", "ask")
         path = recorded(tmp_path / "a.sqlite", ("think", inner.compile()))
         assert plans(path, "head").subgraphs == (SubgraphStart("think", "restarts"),)
+
+
+def test_a_run_from_inside_a_subgraph_names_what_the_outer_graph_did_after_it(tmp_path: Path) -> None:
+    with closing(Session.open(str(sample_folder() / "support_agent.sqlite"), scratch=str(tmp_path / "s.sqlite"))) as session:
+        inner = session.resolve("5.3", "refund-4711")
+        fork = session.fork(ForkRequest(inner, Patch({"/case_note": "the espresso maker"}))).address
+        for at in (inner, fork):
+            plan = session.plan(RunRequest(at, graph=GraphSpec("support_agent")))
+            assert plan.runs == ("critique",)
+            assert [call.tool for call in plan.past_calls] == ["issue_refund"] and "499.0" in plan.past_calls[0].arguments
+            assert [node.name for node in plan.past_nodes] == ["critique", "review", "ask_approval", "issue_refund", "reply"]

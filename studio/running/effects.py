@@ -81,12 +81,13 @@ def past(session: Session, address: Address, kept: Sequence[Task] = ()) -> Past:
     """What was done after this checkpoint (on a fork: after its origin too), but for `kept` tasks, which do not run again."""
     tree = session.tree(address.thread_id)
     before, after = _Seen(), _Seen()
-    for stored in session.state(address).values.values():
-        before.look(stored)
+    for at in (address, *_callers(tree, [address])):
+        for stored in session.state(at).values.values():
+            before.look(stored)
     kept_ids = {task.id for task in kept}
     kept_spaces = [ns for task in kept for ns in task.subgraph_ns]
     starts = _starts(tree, address)
-    followers = _followers(tree, starts)
+    followers = _followers(tree, starts, _around(tree, starts))
     for start in range(0, len(followers), _CHUNK):
         for at, rows in session.overlay.writes(followers[start : start + _CHUNK]).items():
             for row in rows:
@@ -156,7 +157,7 @@ def _last_calls(stored: Value) -> list[preview.ToolCall]:
 def _nodes(tree: CheckpointTree, starts: Sequence[Address], followers: Sequence[Address]) -> tuple[PastNode, ...]:
     """Nodes that ran to make the checkpoints after the starts, in the order in which they ran first."""
     counts: Counter[str] = Counter()
-    for at in followers[:_ROWS]:
+    for at in sorted(followers[:_ROWS], key=tree.index):
         if at in starts:
             continue
         ran = [node.name for node in tree.row(at).nodes if node.name and node.name != START and node.status == "done"]
@@ -175,10 +176,37 @@ def _starts(tree: CheckpointTree, address: Address) -> list[Address]:
     return starts
 
 
-def _followers(tree: CheckpointTree, starts: Iterable[Address]) -> list[Address]:
-    """The starting checkpoints and all that came after them, subgraphs and forks included, in the order found."""
+def _around(tree: CheckpointTree, starts: Iterable[Address]) -> list[Address]:
+    """What came after the tasks that called the starts: from inside a subgraph the whole thread runs on.
+
+    Not the calling checkpoints themselves: what else ran from them, and what the subgraph did before, is not done again.
+    """
+    found: list[Address] = []
+    for caller in _callers(tree, starts):
+        origin = tree.origin(caller)
+        for made in (caller, *((origin,) if origin is not None else ()), *tree.forks(caller)):
+            found += [child for child in tree.children(made) if child not in found]
+    return found
+
+
+def _callers(tree: CheckpointTree, starts: Iterable[Address]) -> list[Address]:
+    """The checkpoints whose tasks called the subgraphs that the starts lie in, inner ones first."""
+    found: list[Address] = []
+    for at in starts:
+        outer = tree.caller(at)
+        while outer is not None and outer not in found:
+            found.append(outer)
+            outer = tree.caller(outer)
+    return found
+
+
+def _followers(tree: CheckpointTree, starts: Iterable[Address], around: Iterable[Address]) -> list[Address]:
+    """The starting checkpoints and all that came after them, subgraphs and forks included, in the order found.
+
+    `around` are the first of the outer graph that did.
+    """
     found: dict[Address, None] = {}
-    queue = list(starts)
+    queue = [*starts, *around]
     for at in queue:  # grows while it is read
         if at in found or len(found) >= _CHECKPOINTS:
             continue
