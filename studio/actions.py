@@ -98,6 +98,14 @@ ACTIONS: tuple[Action, ...] = (
     ),
     Action("fork", "Fork", "Change values and fork from this checkpoint.", ("f",), ("checkpoint",), "Change", footer=True),
     Action(
+        "messages",
+        "Edit messages",
+        "Edit, delete, insert and reorder the messages of this state, then fork.",
+        ("m",),
+        ("checkpoint",),
+        "Change",
+    ),
+    Action(
         "copy_fork",
         "Same point again",
         "Fork without a change, to run the same point again.",

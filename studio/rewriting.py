@@ -116,9 +116,9 @@ class Rewriting:
         stays = _longest_rise([origin for _, origin in kept])
         return frozenset(at for index, (at, _) in enumerate(kept) if index not in stays)
 
-    def open_calls(self, before: int) -> list[ToolCall]:
-        """Tool calls of the entries before a place that no entry answers: those of the last caller first."""
-        found: list[list[ToolCall]] = []
+    def unanswered(self) -> list[tuple[int, ToolCall]]:
+        """(entry, call) of the tool calls that no entry answers: those of the last caller first."""
+        found: list[list[tuple[int, ToolCall]]] = []
         answered: set[str] = set()
         for at, entry in enumerate(self.entries):
             parts = None if entry.gone else preview.role_of(entry.value)
@@ -127,9 +127,13 @@ class Rewriting:
             role, fields = parts
             if role == "tool" and isinstance(fields.get("tool_call_id"), str):
                 answered.add(fields["tool_call_id"])
-            elif role == "assistant" and at < before:
-                found.append([call for call in preview.calls_of(fields) if call.id])
-        return [call for calls in reversed(found) for call in calls if call.id not in answered]
+            elif role == "assistant":
+                found.append([(at, call) for call in preview.calls_of(fields) if call.id])
+        return [(at, call) for calls in reversed(found) for at, call in calls if call.id not in answered]
+
+    def open_calls(self, before: int) -> list[ToolCall]:
+        """The unanswered calls of the entries before a place."""
+        return [call for at, call in self.unanswered() if at < before]
 
     def problems(self) -> dict[int, tuple[str, ...]]:
         """Entry -> what is wrong with its tool calls or its answer now, in words."""

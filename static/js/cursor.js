@@ -27,7 +27,7 @@ export function go(href, { push = true } = {}) {
   htmx.ajax("GET", url.pathname + url.search, { source: stage, target: "#stage", swap: "innerHTML", [push ? "push" : "replace"]: "true" });
 }
 
-const STAGES = new Set(["", "edit", "step"]); // parts of a file's address that answer with a stage
+const STAGES = new Set(["", "edit", "messages", "step"]); // parts of a file's address that answer with a stage
 const fileOf = (url) => url.pathname.split("/")[2];
 const partOf = (url) => url.pathname.split("/").slice(3).join("/");
 const paramsOf = (href) => new URLSearchParams(href?.split("?")[1]);

@@ -47,6 +47,10 @@ class Futures(Place):
             return
         self.app.push_screen(ForkScreen(self.session, self.point, edit=path), self._forked)
 
+    def do_messages(self) -> None:
+        """Fork by editing the messages; a channel that is selected is taken."""
+        self._fork(None)
+
     def do_copy_fork(self) -> None:
         row = self.here
         if row is None:

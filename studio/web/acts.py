@@ -96,7 +96,7 @@ def router(book: Book, pages: Pages) -> APIRouter:
     def fork(request: Request, file: str, form: Form) -> Response:
         at = desk(request, file)
         sent = fork_form(at, form)
-        if sent.act in ("add", "drop", "flip"):
+        if sent.act in ("add", "drop", "flip", "chat"):
             return form_again(request, at, sent, None)
         if sent.request is None:
             return form_again(request, at, sent, promise(at, sent), 422)

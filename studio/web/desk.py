@@ -8,6 +8,7 @@ from functools import cached_property
 
 from msgspec.structs import replace
 
+from studio import rewriting as rewriting_core
 from studio import tagged
 from studio.calling import SubgraphRun
 from studio.errors import RefError, StudioError
@@ -21,7 +22,7 @@ from studio.web.book import Book
 from studio.web.links import Place, encode
 from studio.web.views import branches as branches_view
 from studio.web.views import changes as changes_view
-from studio.web.views import chat, detail, forks, graph, runs, tables
+from studio.web.views import chat, detail, forks, graph, rewriting, runs, tables
 from studio.web.views import chrome as chrome_view
 from studio.web.views import sizes as sizes_view
 from studio.web.views import timeline as timeline_view
@@ -52,6 +53,8 @@ class Stage:
     why: why_view.Why | None
     fork: forks.ForkBox
     run: runs.RunView | None
+    messages_href: str = ""
+    """The message editor; empty where no channel holds messages, or nothing can be forked."""
     promote_href: str = ""
     """Where the branch can be put into the file itself; empty for a row that is in it."""
     editor: forks.ForkBox | None = None
@@ -283,6 +286,7 @@ class Desk:
             part=self._part,
             why=self._why(),
             fork=fork or self.fork_box(),
+            messages_href=self._messages_href(),
             promote_href=place.url("promote") if self.row.checkpoint.origin == "scratch" else "",
             editor=editor,
             answer_promise=answer_promise,
@@ -334,11 +338,11 @@ class Desk:
         refused = self.session.fork_refusal(self.address)
         known = ways or given.is_special
         add = self.place.path or self.selected_path or ""
-        if any(edit.path == add for edit in given.edits) or not self.value_at(add)[1]:
+        if given.chat is not None or any(edit.path == add for edit in given.edits) or not self.value_at(add)[1]:
             add = ""
         questions = self._questions()
         return forks.ForkBox(
-            title=f"Fork from #{self.row.number}",
+            title=f"{'Fork from' if given.chat is None else 'Edit messages at'} #{self.row.number}",
             number=self.row.number,
             action=self.place.url("fork", [("large", "1")] if large else []),
             preview_action=self.place.url("preview"),
@@ -362,12 +366,19 @@ class Desk:
             ways_href=self.place.url("ways"),
             questions=questions,
             answer_action=self.place.url("answer"),
+            chat=given.chat,
             large=large,
             cancel_href=self.place.url(),
             run_fields=forks.run_fields(given.options),
             refused=gate.line(refused.message, 400) if refused is not None else "",
             refused_hint=gate.line(refused.hint, 300) if refused is not None else "",
         )
+
+    def _messages_href(self) -> str:
+        channels = rewriting_core.channels(self.state, show_secrets=self.session.show_secrets)
+        path = self.place.path or ""
+        inside = path.startswith("/") and tagged.split_path(path)[0] in channels
+        return self.place.to(tab="conversation", path=path if inside else None).url("messages") if channels else ""
 
     def _first_input(self) -> ForkInput:
         """The value under the cursor is there to be changed when a person chose it."""
@@ -380,9 +391,9 @@ class Desk:
         row = forks.edit_row(0, path, value, show_secrets=self.session.show_secrets, root=dict(self.state.values))
         return self.input_of((row,) if not row.big else ())
 
-    def input_of(self, rows: tuple[forks.EditRow, ...]) -> ForkInput:
+    def input_of(self, rows: tuple[forks.EditRow, ...], chat: rewriting.Editor | None = None) -> ForkInput:
         spec = self.book.graph(self.place.file)
-        return ForkInput(edits=rows, graph=spec.graph or "", python=spec.python or "")
+        return ForkInput(edits=rows, chat=chat, graph=spec.graph or "", python=spec.python or "")
 
     def _questions(self) -> tuple[forks.AnswerRow, ...]:
         return tuple(
@@ -429,6 +440,7 @@ class ForkInput:
     python: str = ""
     options: Mapping[str, str] = field(default_factory=dict)
     """What stands in the options of the run, by name."""
+    chat: rewriting.Editor | None = None
 
     @property
     def is_special(self) -> bool:

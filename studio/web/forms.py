@@ -16,6 +16,7 @@ from studio.render import gate
 from studio.requests import ForkRequest, GraphSpec, Patch, RunRequest
 from studio.running import options as run_options
 from studio.running.options import RunOptions
+from studio.web import rewrites
 from studio.web.desk import Desk, ForkInput
 from studio.web.links import opened
 from studio.web.views import forks
@@ -59,6 +60,7 @@ def fork_form(desk: Desk, form: FormData, *, large: bool = False) -> ForkForm:
     """Read the fork form; `act` add, drop:N and flip:N only change the form itself."""
     act = _one(form, "act")
     edits, patch_set, unset, wrong = _edits(desk, form, act)
+    chat = rewrites.read(desk, form, act)
     act = act.split(":", 1)[0]
     if act == "add":
         edits = _with_added(desk, edits, opened(_one(form, "add_path")))
@@ -73,13 +75,15 @@ def fork_form(desk: Desk, form: FormData, *, large: bool = False) -> ForkForm:
         graph=graph.graph or "",
         python=graph.python or "",
         options=typed_options(form),
+        chat=chat[0] if chat is not None else None,
     )
     trust = _one(form, "trust")
     request: ForkRequest | None = None
     error = ("", "")
-    if not wrong:
+    if not wrong and not (chat is not None and chat[2]):
         try:
-            request = _request(desk.address, shown, Patch(patch_set, tuple(unset)), graph, bool(trust))
+            patch = rewrites.joined(Patch(patch_set, tuple(unset)), chat)
+            request = _request(desk.address, shown, patch, graph, bool(trust))
         except PatchError as found:
             error = (found.message, found.hint)
     asked = RunOptions()
@@ -114,7 +118,7 @@ def _edits(desk: Desk, form: FormData, act: str) -> tuple[list[forks.EditRow], d
         try:
             doc = text if kind == "text" else tagged.loads(text)
         except PatchError as error:
-            message, line = error.message, getattr(error, "line", 0) or _line_in(error.message)
+            message, line = error.message, getattr(error, "line", 0) or line_in(error.message)
         if flipped and not message:
             kind, text, message = _flip(kind, text, doc)
         gone = str(index) in removed
@@ -203,7 +207,7 @@ def _with_added(desk: Desk, edits: list[forks.EditRow], path: str) -> list[forks
     return [*edits, row]
 
 
-def _line_in(message: str) -> int:
+def line_in(message: str) -> int:
     """The line number that a message of the JSON reader names."""
     words = message.replace(",", " ").replace(":", " ").split()
     for word, following in zip(words, words[1:], strict=False):

@@ -13,7 +13,7 @@ from fastapi.responses import FileResponse, Response, StreamingResponse
 from studio.model import Hit
 from studio.render import gate
 from studio.session import Session
-from studio.web import events
+from studio.web import events, rewrites
 from studio.web.book import Book
 from studio.web.desk import Desk, badge_of
 from studio.web.forms import query_flags
@@ -170,6 +170,16 @@ def router(book: Book, pages: Pages, stopping: Callable[[], bool]) -> APIRouter:
             row = forks.edit_row(0, path, at.value_at(path)[0], show_secrets=at.session.show_secrets, root=root)
             box = at.fork_box(at.input_of((row,)), large=True)
         stage = at.stage(editor=box)
+        if partial(request):
+            return html(pages.block("workspace.html", "stage", page=_piece(at, stage)))
+        return html(pages.page("workspace.html", theme(request), page=at.workspace(theme(request), stage=stage)))
+
+    @routes.get("/f/{file}/messages")
+    def messages(request: Request, file: str) -> Response:
+        """The message editor, in place of the centre column."""
+        at = desk(request, file)
+        chat = rewrites.first_editor(at, number_of(decode(request.scope["query_string"]), "open"))
+        stage = at.stage(editor=at.fork_box(at.input_of((), chat), large=True))
         if partial(request):
             return html(pages.block("workspace.html", "stage", page=_piece(at, stage)))
         return html(pages.page("workspace.html", theme(request), page=at.workspace(theme(request), stage=stage)))

@@ -27,6 +27,7 @@ STYLES = (
     "css/graph.css",
     "css/side.css",
     "css/fork.css",
+    "css/rewrite.css",
     "css/run.css",
     "css/threads.css",
     "css/tables.css",
@@ -42,6 +43,7 @@ MODULES = (
     "js/panels.js",
     "js/copy.js",
     "js/editor.js",
+    "js/messages.js",
 )
 
 

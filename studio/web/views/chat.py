@@ -26,6 +26,7 @@ class Conversation:
     others: tuple[tuple[str, str], ...]
     """Other channels that hold messages, with links."""
     empty: str = ""
+    edit_href: str = ""
 
 
 def message_channels(state: State) -> list[str]:
@@ -63,6 +64,7 @@ def conversation(
             unanswered=unanswered.get((channel, index), ()),
             path=gate.line(path, 120),
             why=place.to(path=path, tab="conversation").url(),
+            edit=place.to(path=path, tab="conversation").url("messages", [("open", str(index))]),
             selected=place.path == path,
         )
         if drawn is None:
@@ -77,7 +79,8 @@ def conversation(
         if name != channel
     )
     earlier_href = place.url(extra=[("before", str(start))])
-    return Conversation(gate.line(channel, 60), tuple(bubbles), start, earlier_href, others)
+    edit_href = place.to(tab="conversation", path=tagged.join_path([channel])).url("messages")
+    return Conversation(gate.line(channel, 60), tuple(bubbles), start, earlier_href, others, edit_href=edit_href)
 
 
 def _births(

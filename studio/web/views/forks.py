@@ -10,12 +10,13 @@ from typing import Protocol
 
 from studio import tagged
 from studio.errors import StudioError
-from studio.model import Value
+from studio.model import Change, Value
 from studio.render import gate, labels, likeness, masking, preview, questions, runwords, secrets
 from studio.requests import ForkPreview, RunPlan
 from studio.running.options import FIELDS, Field
 from studio.running.ways import NOTHING_LEFT
 from studio.value import MISSING, Missing
+from studio.web.views import rewriting
 from studio.web.views.values import Shown, Span, shown, text_spans
 
 MOST_PREVIEW = 40
@@ -157,6 +158,8 @@ class ForkBox:
     cancel_href: str = ""
     run_fields: RunFields = ()
     """The options of the run, with what stands in each."""
+    chat: rewriting.Editor | None = None
+    """The message editor, in place of values."""
     refused: str = ""
     """Why nothing can be forked or run from this checkpoint, however it is asked for: then there is no form."""
     refused_hint: str = ""
@@ -262,10 +265,7 @@ def promise(
     """`planned` is a plan or why there is none; `following` is what runs next as far as the file alone tells."""
     changes = forked.changes if forked else ()
     apart = likeness.told_apart(changes)
-    effects = tuple(
-        replace(_effect(change.path, change.op, change.before, change.after), apart=apart.get((change.op, change.path), ""))
-        for change in changes[:MOST_PREVIEW]
-    )
+    effects = tuple(replace(_effect(change), apart=apart.get((change.op, change.path), "")) for change in changes[:MOST_PREVIEW])
     wrong = planned.error
     runs = (*planned.plan.runs, *planned.plan.kept) if planned.plan else following
     return Promise(
@@ -288,8 +288,12 @@ def promise(
     )
 
 
-def _effect(path: str, op: str, before: Value, after: Value) -> Effect:
+def _effect(change: Change) -> Effect:
+    path, op, before, after = change.path, change.op, change.before, change.after
     key = masking.name_in(path)
+    if op == "move":
+        moved = f"{gate.line(path, 200)} moved from {gate.line(change.from_path or '', 200)}"
+        return Effect(moved, None, None, (Span("same", shown(after, key, path=path, width=90).text),))
     if (
         op == "replace"
         and isinstance(before, str)

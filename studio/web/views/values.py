@@ -257,6 +257,8 @@ class Bubble:
     selected: bool = False
     why: str = ""
     """Link that selects this message."""
+    edit: str = ""
+    """Link to the message editor, open at this message."""
 
 
 def bubble(value: Value, *, limit: int = 1600, unanswered: Collection[str] = (), **more: Any) -> Bubble | None:
