@@ -81,6 +81,8 @@ class PlanView:
     side_effects: tuple[str, ...]
     told: tuple[tuple[str, str], ...]
     """(what it is about, words): answers that count again, subgraphs, nodes that ran, what only the graph has."""
+    settings: tuple[tuple[str, str], ...]
+    """(config or context, its entries)."""
     graph: str
     graph_name: str
     """The short of it: `support_agent`, or the file's name."""
@@ -328,14 +330,6 @@ def agreed(plan: RunPlan, effects: str, types: str) -> bool:
     return effects == seal(plan.side_effects) and (not plan.needs_trust or types == unsafe)
 
 
-def _asked_for(plan: RunPlan) -> tuple[tuple[str, str], ...]:
-    return (
-        ("How far", runwords.limits(plan)),
-        ("Config", secrets.mask_text(runwords.settings(plan.config))),
-        ("Context", secrets.mask_text(runwords.settings(plan.context))),
-    )
-
-
 def run_fields(typed: Mapping[str, str]) -> RunFields:
     """The options of a run, with what stands in each."""
     return tuple((one, gate.clean(typed.get(one.name, ""))) for one in FIELDS)
@@ -362,7 +356,14 @@ def _plan(plan: RunPlan) -> PlanView:
         kept=lines(plan.kept),
         asks=lines(plan.asks),
         side_effects=lines(plan.side_effects),
-        told=tuple((name, gate.line(text, 300)) for name, text in (*_asked_for(plan), *runwords.told(plan)) if text),
+        told=tuple(
+            (name, gate.line(text, 300)) for name, text in (("How far", runwords.limits(plan)), *runwords.told(plan)) if text
+        ),
+        settings=tuple(
+            (name, gate.line(secrets.mask_text(runwords.settings(given)), 600))
+            for name, given in (("config", plan.config), ("context", plan.context))
+            if given
+        ),
         graph=gate.line(plan.graph, 200),
         graph_name=gate.line(plan.graph.split(" = ", 1)[0].rsplit("/", 1)[-1], 60),
         graph_file=gate.line(plan.graph_file or "", 300),
