@@ -93,7 +93,25 @@ def nested():
                  [("before", "inner"), ("inner", "after"), ("after", END)], "before")  # fmt: skip
 
 
-GRAPHS = {"chain": chain, "failing": failing, "asking": asking, "nested": nested}
+def sending():
+    """Several tasks of one node, each sent its own number."""
+    from langgraph.constants import Send
+
+    builder = StateGraph(State)
+    builder.add_node(*node("plan"))
+    builder.add_node("work", worked)
+    builder.set_entry_point("plan")
+    builder.add_conditional_edges("plan", lambda state: [Send("work", {"value": value}) for value in (1, 2, 3)], ["work"])
+    builder.add_edge("work", END)
+    return builder
+
+
+def worked(given):
+    RAN.append("work")
+    return {"trace": [given["value"]]}
+
+
+GRAPHS = {"chain": chain, "failing": failing, "asking": asking, "nested": nested, "sending": sending}
 GIVEN = {"value": 1, "trace": [], "money": Money(5, "EUR"), "note": "first", "bad": True}
 
 

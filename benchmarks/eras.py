@@ -150,6 +150,22 @@ def inside_a_subgraph(era: Era) -> None:
     check(era.run(fork, "nested", by_id=False), "y after", value=300, seen="Money 5 300")
 
 
+def waiting_send(era: Era) -> None:
+    """One Send gets another argument, one is dropped."""
+    ref = era.at("sending", "work", "work", "work")
+    sends = era.studio("show", str(era.file), ref, "--thread", "sending", "--path", "/__pregel_tasks")["value"]
+    place = "arg" if "fields" in sends[0] or "node" in sends[0] else "1"
+    fork = era.fork("sending", ref, "--set", f"/__pregel_tasks/0/{place}/value=70", "--unset", "/__pregel_tasks/2")
+    check(era.run(fork, "sending"), "work work", trace=["plan", 70, 2])
+
+
+def as_node(era: Era) -> None:
+    """`update_state` by that release, in the child."""
+    code = ("--graph", f"{HERE / 'era_graph.py'}:chain", "--python", str(era.python))
+    fork = era.fork("chain", era.at("chain", "b"), "--as-node", "b", "--update", '{"value": 70, "trace": ["by hand"]}', *code)
+    check(era.run(fork, "chain"), "c", value=70, trace=["a", "by hand", "c"], seen="Money 5 70")
+
+
 KINDS: dict[str, Callable[[Era], None]] = {
     "copy": copy,
     "patch": patch,
@@ -159,8 +175,15 @@ KINDS: dict[str, Callable[[Era], None]] = {
     "failed task": failed_task,
     "question asked again, answered": asked_again,
     "inside a subgraph": inside_a_subgraph,
+    "waiting Send": waiting_send,
+    "as a node": as_node,
 }
-NEEDS = {"failed task": "failing", "question asked again, answered": "asking", "inside a subgraph": "nested"}
+NEEDS = {
+    "failed task": "failing",
+    "question asked again, answered": "asking",
+    "inside a subgraph": "nested",
+    "waiting Send": "sending",
+}
 
 
 def build(folder: Path, release: str) -> None:

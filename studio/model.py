@@ -29,6 +29,8 @@ Explained = Literal["last", "append", "messages", "union", "sum", "cleared", "re
 
 START = "__start__"
 """The author of an input, and the channel that carries it."""
+PENDING_SENDS = "__pregel_tasks"
+"""The channel of the Sends that wait for the next superstep, in format 4; the name is used for all formats here."""
 END = "__end__"
 """Where a run ends: no node, but what one leads to when it leads nowhere else."""
 
@@ -207,6 +209,12 @@ class State(Struct, frozen=True):
     """Rows stored under this checkpoint that no scheduled task wrote: edits, a `Command` (the null task), rows that came late."""
     unrebuilt: Mapping[str, str] = field(default_factory=dict)
     """Delta channels that have a value which cannot be rebuilt, with the reason in words; they are in no other map."""
+
+    @property
+    def editable(self) -> dict[str, Value]:
+        """What a fork may change by path: the state, and the Sends that wait (formats 1 to 3 store them beside the channels)."""
+        sends = self.internal.get(PENDING_SENDS)
+        return {**self.values, PENDING_SENDS: sends} if isinstance(sends, list) and sends else dict(self.values)
 
 
 class Change(Struct, frozen=True):

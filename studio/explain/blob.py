@@ -72,6 +72,8 @@ class Blob(Struct, frozen=True):
         internal: dict[str, Value] = {}
         for channel, value in self.values.items():
             (internal if is_internal(channel, node_names) else state)[channel] = value
+        if self.sends and TASKS not in internal and not self.raw.pending_sends:
+            internal[TASKS] = list(self.sends)
         return state, internal
 
 

@@ -12,10 +12,10 @@ from functools import lru_cache
 from math import isfinite
 from typing import Any
 
-from studio.model import START, Value
+from studio.model import PENDING_SENDS, START, Value
 from studio.value import Tagged
 
-TASKS = "__pregel_tasks"
+TASKS = PENDING_SENDS
 ERROR = "__error__"
 ERROR_SOURCE = "__error_source_node__"
 INTERRUPT = "__interrupt__"

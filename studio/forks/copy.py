@@ -16,7 +16,7 @@ from studio.codec import jsontext
 from studio.errors import PatchError
 from studio.forks import ids
 from studio.forks.rows import NewRow
-from studio.model import Address, RawCheckpoint, Value
+from studio.model import PENDING_SENDS, Address, RawCheckpoint, Value
 
 NEWEST_FORMAT = 4
 """Newest `checkpoint.v` whose meaning is known here."""
@@ -53,14 +53,30 @@ class Draft(Struct):
     def step(self) -> int:
         return self.metadata["step"]  # type: ignore[no-any-return]
 
+    @property
+    def sends_beside(self) -> bool:
+        """Whether the Sends that wait are stored beside the channels (formats 1 to 3)."""
+        return PENDING_SENDS not in self.values and bool(self.record.get("pending_sends"))
+
     def set_channel(self, channel: str, new: Value) -> None:
         """Store the final value of a channel; reducers are not applied."""
+        if channel == PENDING_SENDS and self.sends_beside:
+            self._set_sends(new)
+            return
         self.values[channel] = new
         self._bump(channel)
 
     def remove_channel(self, channel: str) -> None:
+        if channel == PENDING_SENDS and self.sends_beside:
+            self._set_sends([])
+            return
         self.values.pop(channel, None)
         self._bump(channel)
+
+    def _set_sends(self, new: Value) -> None:
+        """Such a list has no version. A scheduled Send runs because it stands there."""
+        self.record["pending_sends"] = new
+        self.edited.add(PENDING_SENDS)
 
     def _bump(self, channel: str) -> None:
         self.record["channel_versions"][channel] = self.version

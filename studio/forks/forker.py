@@ -16,13 +16,13 @@ from msgspec.structs import replace
 from studio.diff import diff
 from studio.errors import PatchError, StudioError
 from studio.explain import channels
-from studio.forks import copy, goto, memory, needs, rows, shape, subgraph, verify
+from studio.forks import copy, goto, memory, needs, patch, rows, shape, subgraph, verify
 from studio.forks.plan import Built, Plan, build
 from studio.forks.planner import Planner
 from studio.forks.rows import NewRow, NewWrite
 from studio.forks.scratch import Scratch, create_texts, record_origin
 from studio.forks.writing import check_writable, foresee_triggers, refuse_triggers, write_transaction
-from studio.model import Address, Task, Value, WriteRow
+from studio.model import PENDING_SENDS, Address, Task, Value, WriteRow
 from studio.requests import ForkPreview, ForkRequest, ForkResult
 from studio.stores import open_store
 from studio.stores.base import Store
@@ -57,7 +57,8 @@ class Forker:
             reason = error.message if error.message.endswith((".", "?", "!")) else f"{error.message}."
             return ForkPreview((), None, (), f"{reason} {error.hint}".strip())
         after = self._visible(plan)
-        return ForkPreview(tuple(diff(plan.state.values, after)), plan.next, tuple(plan.warnings), None, after)
+        sends = tuple(diff(*map(_sends, (plan.state.editable, patch.values_to_edit(plan.draft, {})))))
+        return ForkPreview((*diff(plan.state.values, after), *sends), plan.next, tuple(plan.warnings), None, after)
 
     def goto_candidates(self, address: Address) -> tuple[str, ...]:
         """Every node that this file knows of the graph at `address` and can start, by name; () where nothing can be read."""
@@ -273,6 +274,11 @@ class Forker:
         from studio.notes import Notes  # brings sqlite-utils, which only writing to a user's own file needs here
 
         return Notes(self._scratch.notes_path)
+
+
+def _sends(values: Mapping[str, Value]) -> dict[str, Value]:
+    """Of some channels the Sends that wait: no part of the state, but what a fork may change."""
+    return {name: found for name, found in values.items() if name == PENDING_SENDS}
 
 
 def _sha256(blob: bytes) -> str:

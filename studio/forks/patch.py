@@ -6,8 +6,9 @@ from collections.abc import Mapping
 
 from studio import tagged, value
 from studio.errors import PatchError, RefError
+from studio.explain.blob import send_parts
 from studio.forks.copy import Draft
-from studio.model import Value
+from studio.model import PENDING_SENDS, Value
 from studio.requests import Patch
 
 _SNAPSHOT = 7
@@ -23,7 +24,8 @@ def plain(stored: Value) -> Value:
 
 def values_to_edit(draft: Draft, rebuilt: Mapping[str, Value]) -> dict[str, Value]:
     """Every channel that a path may name, scheduling channels included; `rebuilt` gives the delta channels not stored here."""
-    return {**rebuilt, **{channel: plain(stored) for channel, stored in draft.values.items()}}
+    beside = {PENDING_SENDS: draft.record["pending_sends"]} if draft.sends_beside else {}
+    return {**rebuilt, **{channel: plain(stored) for channel, stored in draft.values.items()}, **beside}
 
 
 def apply(draft: Draft, patch: Patch, rebuilt: Mapping[str, Value], certainty: Mapping[str, str]) -> None:
@@ -53,12 +55,19 @@ def apply(draft: Draft, patch: Patch, rebuilt: Mapping[str, Value], certainty: M
         after = tagged.apply_patch(before, patch)
     except RefError as error:
         raise PatchError(error.message, error.hint, "no-such-path") from error
+    if PENDING_SENDS in before and not _are_sends(after.get(PENDING_SENDS, [])):
+        reason = "What waits for the next superstep must stay a list of Sends."
+        raise PatchError(reason, "Change the argument of one, or remove one with --unset.", "not-sends")
     for channel, new in after.items():
         if channel not in before or (new is not before[channel] and not value.equal(new, before[channel])):
             draft.set_channel(channel, new)
     for channel in before:
         if channel not in after:
             draft.remove_channel(channel)
+
+
+def _are_sends(found: Value) -> bool:
+    return isinstance(found, list) and all(send_parts(one) is not None for one in found)
 
 
 def _steps(path: str) -> list[str]:

@@ -11,6 +11,8 @@ from typing import TYPE_CHECKING
 from studio import value
 from studio.errors import PatchError, RefError
 from studio.explain import channels
+from studio.explain.blob import send_parts
+from studio.explain.ids import parse_path
 from studio.forks import copy, goto, needs, patch, shape, subgraph, warnings
 from studio.forks.copy import Draft
 from studio.forks.plan import Finished, Level, Plan
@@ -85,7 +87,7 @@ class Planner:
         if request.goto is not None:
             next_nodes, notes = goto.apply(draft, request.goto, learned)
         elif channels.TASKS in draft.edited:
-            next_nodes = None
+            next_nodes = _next_with(draft, state)
         level.chain = self._chain(level, headers)
         acts = [name for name, done in (("set", bool(request.patch)), ("goto", request.goto is not None)) if done]
         plan = Plan(
@@ -239,6 +241,13 @@ def _rebuilt(state: State, record: dict[str, Value], writes: Sequence[WriteRow])
 def _runs(task: Task, ident: str | None, node: str) -> bool:
     """Whether a task runs the subgraph whose namespace names this task id, or only this node where it has its own memory."""
     return bool(node) and (task.id == ident if ident is not None else task.name == node)
+
+
+def _next_with(draft: Draft, state: State) -> tuple[str | None, ...]:
+    """What runs next once the waiting Sends are others: their nodes, and what edges started as before."""
+    sends = draft.record["pending_sends"] if draft.sends_beside else draft.values.get(channels.TASKS, [])
+    sent = [parts[0] for one in (channels.members(sends) or ()) if (parts := send_parts(one)) is not None]
+    return (*sent, *(task.name for task in state.tasks if parse_path(task.path).kind != "push"))
 
 
 def _plain_values(draft: Draft) -> dict[str, Value]:

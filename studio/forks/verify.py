@@ -25,6 +25,8 @@ def differences(plan: Plan, raw: RawCheckpoint, record: Mapping[str, Value], sta
             continue
         if not value.equal(got, wanted):
             found.append(f"{name} is not what was asked for.")
+    if "pending_sends" in draft.record and not value.equal(record.get("pending_sends"), draft.record["pending_sends"]):
+        found.append("The waiting Sends are not what was asked for.")
     extra = [name for name in record["channel_values"] if name not in plan.values]
     found += [f"{name} is in the stored fork, though it was not asked for." for name in extra]
     before = value.decode(draft.origin.tag, draft.origin.blob)["channel_values"]

@@ -29,7 +29,7 @@ def explain(session: Session, tree: CheckpointTree, point: Point, path: str | No
     if path is None:
         return Why(f"why {draw.number(point.row)} ran", tuple(_ran(session, tree, point)))
     chain = why.chain(session, point.address, path)
-    key = masking.name_in(path, dict(point.state.values))
+    key = masking.name_in(path, point.state.editable)
     shown = preview.summary(chain.value, 32, key=key, show_secrets=session.show_secrets)
     title = f"why {gate.line(path, 44)} " + (f"is {shown}" if chain.exists else "is gone")
     if chain.writer is None:

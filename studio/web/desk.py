@@ -161,7 +161,7 @@ class Desk:
 
     def value_at(self, path: str) -> tuple[Value, bool]:
         try:
-            return tagged.get(dict(self.state.values), path), True
+            return tagged.get(self.state.editable, path), True
         except StudioError:
             return None, False
 
@@ -388,7 +388,7 @@ class Desk:
         value, exists = self.value_at(path)
         if not exists or isinstance(value, (str, list, dict)) and len(value) > LONGEST_EDIT:
             return self.input_of(())
-        row = forks.edit_row(0, path, value, show_secrets=self.session.show_secrets, root=dict(self.state.values))
+        row = forks.edit_row(0, path, value, show_secrets=self.session.show_secrets, root=self.state.editable)
         return self.input_of((row,) if not row.big else ())
 
     def input_of(self, rows: tuple[forks.EditRow, ...], chat: rewriting.Editor | None = None) -> ForkInput:

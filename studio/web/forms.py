@@ -139,7 +139,7 @@ def _edits(desk: Desk, form: FormData, act: str) -> tuple[list[forks.EditRow], d
                 error_line=line,
                 unset=gone,
                 show_secrets=desk.session.show_secrets,
-                root=dict(desk.state.values),
+                root=desk.state.editable,
             )
         )
     return rows, patch, unset, wrong
@@ -203,7 +203,7 @@ def _with_added(desk: Desk, edits: list[forks.EditRow], path: str) -> list[forks
         return edits
     if len(edits) >= MOST_EDITS:
         raise _too_many(f"this form holds {MOST_EDITS} values, and takes no more")
-    row = forks.edit_row(len(edits), path, value, show_secrets=desk.session.show_secrets, root=dict(desk.state.values))
+    row = forks.edit_row(len(edits), path, value, show_secrets=desk.session.show_secrets, root=desk.state.editable)
     return [*edits, row]
 
 

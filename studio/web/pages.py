@@ -166,7 +166,7 @@ def router(book: Book, pages: Pages, stopping: Callable[[], bool]) -> APIRouter:
         path = at.place.path or at.selected_path
         box = at.fork_box(large=True)
         if not box.edits and path is not None and at.value_at(path)[1]:
-            root = dict(at.state.values)
+            root = at.state.editable
             row = forks.edit_row(0, path, at.value_at(path)[0], show_secrets=at.session.show_secrets, root=root)
             box = at.fork_box(at.input_of((row,)), large=True)
         stage = at.stage(editor=box)

@@ -291,8 +291,14 @@ def test_pending_sends_run_again_after_a_copy_and_are_dropped_by_a_goto(sent: Pa
 def test_the_argument_of_a_pending_send_can_be_edited(sent: Path) -> None:
     with studio_on(sent) as studio:
         point = studio.before("work", "work", "work")
-        made = studio.fork(point, {"/__pregel_tasks/1/1/n": 22})
-        assert made.verified
+        change = {"/__pregel_tasks/1/1/n": 22}
+        assert [one.path for one in studio.preview(point, change).changes] == ["/__pregel_tasks/1"]
+        made = studio.fork(point, change)
+        assert made.verified and made.next == ("work", "work", "work")
+        fewer = studio.fork(point, {}, unset=("/__pregel_tasks/0",))
+        assert fewer.verified and fewer.next == ("work", "work")
+        with pytest.raises(PatchError, match="list of Sends"):
+            studio.fork(point, {"/__pregel_tasks/0": "work"})
     _, ran = graphs.run(made.stored_in, graphs.send_graph, "t", made.address.checkpoint_id)
     assert sorted(ran) == ["done", "work 1", "work 22", "work 3"]
 

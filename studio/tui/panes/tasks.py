@@ -9,6 +9,7 @@ from textual.content import Content
 from studio import noted, tagged
 from studio.model import Task
 from studio.render import gate, labels, preview, questions, secrets
+from studio.sends import argument_path
 from studio.tui import draw
 from studio.tui.lines import BLANK, Line
 from studio.tui.panes.changes import inside, run_lines
@@ -48,7 +49,9 @@ def _task(task: Task, point: Point, tree: CheckpointTree) -> list[Line]:
         )
     if task.arg is not None:
         shown = draw.value("/arg", task.arg, 240, show_secrets=point.show_secrets)
-        lines.append(_fact("sent with", shown, folded=inside("/arg", task.arg, show_secrets=point.show_secrets, editable=False)))
+        path = argument_path(point.state, task)
+        folded = inside(path or "/arg", task.arg, show_secrets=point.show_secrets, editable=path is not None)
+        lines.append(_fact("sent with", shown, folded=folded, path=path))
     for write in task.writes:
         path = tagged.join_path([write.channel])
         shown = (
@@ -92,7 +95,7 @@ def _task(task: Task, point: Point, tree: CheckpointTree) -> list[Line]:
     return lines
 
 
-def _fact(name: str, content: Content, folded: tuple[Line, ...] = ()) -> Line:
+def _fact(name: str, content: Content, folded: tuple[Line, ...] = (), path: str | None = None) -> Line:
     if folded:
         content = content + draw.own(" ▸", "$faint")
-    return Line(draw.own(gate.line(name).ljust(12), "$faint") + content, 3, folded=folded, hanging=12)
+    return Line(draw.own(gate.line(name).ljust(12), "$faint") + content, 3, folded=folded, hanging=12, path=path)

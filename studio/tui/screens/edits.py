@@ -50,9 +50,7 @@ class EditList(RowView):
         room = max(8, (width - path.cell_length - 10) // 2)
         before = draw.own("new", "$faint")
         try:
-            before = draw.old(
-                draw.value(edit.path, tagged.get(dict(self._point.state.values), edit.path), room, show_secrets=shows)
-            )
+            before = draw.old(draw.value(edit.path, tagged.get(self._point.state.editable, edit.path), room, show_secrets=shows))
         except StudioError:
             pass
         after = draw.own(" removed", "$old") if edit.doc is GONE else draw.new(_short(edit.doc, room))

@@ -183,7 +183,7 @@ class ForkScreen(ModalScreen[Made | None]):
         value: Value = None
         if held is None:
             try:
-                value = tagged.get(dict(self.point.state.values), path)
+                value = tagged.get(self.point.state.editable, path)
             except StudioError:
                 value = None
         screen = EditScreen(
@@ -203,7 +203,7 @@ class ForkScreen(ModalScreen[Made | None]):
 
     def edit_whole(self) -> None:
         """Open the editor on the whole state; each channel that differs becomes an edit."""
-        values = dict(self.point.state.values)
+        values = self.point.state.editable
         title = f"the whole state at {draw.number(self.point.row)}"
         screen = EditScreen(
             title, values, "One key per channel; only what you change is set.", show_secrets=self.point.show_secrets
@@ -257,7 +257,7 @@ class ForkScreen(ModalScreen[Made | None]):
     def _update(self) -> Tagged_JSON:
         """What a node would return: whole channels, with the edits inside."""
         update: dict[str, Tagged_JSON] = {}
-        values = dict(self.point.state.values)
+        values = self.point.state.editable
         for edit in self.edits:
             if edit.doc is GONE:
                 raise PatchError("A node cannot remove a value.", "Set the values instead of writing as a node.")

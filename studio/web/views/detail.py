@@ -10,6 +10,7 @@ from studio import noted, tagged, toolcalls
 from studio.growing import Compared
 from studio.model import Interrupt, State, Task, Value
 from studio.render import gate, labels, masking, preview, questions, secrets
+from studio.sends import argument_path
 from studio.tree import CheckpointTree
 from studio.web.links import Place
 from studio.web.views.changes import STATUS_KINDS, Runs, tracks
@@ -58,6 +59,8 @@ class TaskView:
     """Answers to questions that it asked before."""
     error: str
     arg: str
+    arg_href: str
+    """Where the argument of a waiting Send is edited; empty where it cannot be."""
     links: tuple[tuple[str, str], ...]
     id: str
     path: str
@@ -162,11 +165,11 @@ def subtree(
 
 
 def tasks_view(state: State, place: Place, tree: CheckpointTree, runs: Runs) -> TasksView:
-    tasks = tuple(_task(task, place, tree, runs) for task in state.tasks)
+    tasks = tuple(_task(task, argument_path(state, task), place, tree, runs) for task in state.tasks)
     return TasksView(tasks, "" if tasks else noted.nothing_scheduled(state))
 
 
-def _task(task: Task, place: Place, tree: CheckpointTree, runs: Runs) -> TaskView:
+def _task(task: Task, arg_path: str | None, place: Place, tree: CheckpointTree, runs: Runs) -> TaskView:
     return TaskView(
         name=gate.line(task.name, 120) if task.name else "name not known",
         status=labels.TASK_WORDS[task.status],
@@ -178,6 +181,7 @@ def _task(task: Task, place: Place, tree: CheckpointTree, runs: Runs) -> TaskVie
         earlier=tuple(preview.summary(answer, 200) for answer in task.earlier_answers[:8]),
         error=gate.clean(secrets.mask_text(task.error)) if task.error else "",
         arg=preview.summary(task.arg, 300) if task.arg is not None else "",
+        arg_href=place.to(path=arg_path).url() if arg_path is not None else "",
         links=tracks(task, place, tree, runs, word=""),
         id=gate.line(task.id or "not known", 80),
         path=gate.line(task.path or "", 200),
