@@ -1,8 +1,8 @@
 """One checkpoint of a long thread without the thread's tree: its number, its row, what a person calls it.
 
-A number says where a row stands among all rows. Where the root checkpoints of a thread are proven to be one plain chain, that is
-the place of its id, and the row, its parent and its child are all of the tree that a look at it needs. Everywhere else, and once
-there is a tree, the tree answers; both give the same.
+A number says where a row stands among all rows. Where the root checkpoints of a thread are proven to be one plain chain, or to
+be numbered in the order of their ids, that is the place of its id, and the row, its parent, that one's children and its own are
+all of the tree that a look at it needs. Everywhere else, and once there is a tree, the tree answers; both give the same.
 """
 
 from __future__ import annotations
@@ -16,9 +16,10 @@ from studio.explain import Explainer
 from studio.forest import Forest
 from studio.history.namespaces import static_ns
 from studio.history.tally import Tally
-from studio.model import Address, Row
+from studio.model import Address, Checkpoint, Row
 from studio.overlay import Overlay
 from studio.stores.chain import Chain, Chained
+from studio.stores.forked import Forked
 from studio.stretch import Stretch
 from studio.tree import AT_ONCE, CheckpointTree
 
@@ -30,7 +31,7 @@ _BACK = re.compile(r"head(?:~(\d{1,9}))?")
 
 
 class _Long(Struct, frozen=True):
-    """A thread that is a chain, and the store that says so."""
+    """A thread whose numbers are the places of its ids, and the store that says so."""
 
     thread_id: str
     chain: Chain
@@ -38,6 +39,11 @@ class _Long(Struct, frozen=True):
 
     def address(self, at: int) -> Address:
         return Address(self.thread_id, "", self.chain[at])
+
+    def header(self, at: int) -> list[Checkpoint]:
+        """The one header; none where the row is gone."""
+        address = self.address(at)
+        return self.store.headers_between(address, address)
 
 
 class Spots:
@@ -58,7 +64,7 @@ class Spots:
         if held is not None:  # of a file that grew since the tree tells: rows keep the numbers that were given before
             return held[1] if held[0] == token else None
         store = self._overlay.chained(thread_id)
-        chain = store.chain(thread_id, LONG) if store is not None else None
+        chain = store.line(thread_id, LONG) if store is not None else None
         if self._overlay.token() != token:
             return None
         found = _Long(thread_id, chain, store) if chain is not None and store is not None else None
@@ -101,13 +107,15 @@ class Spots:
         if found is None:
             return None
         long, at = found
-        part = self._part(long, at, at + 1)
+        if self._may_be_copy(long, at):
+            return None
+        part = self._around(long, at)
         return part.row(address) if part is not None else None
 
     def stretch(self, thread_id: str) -> Stretch | None:
         """The thread as its whole tree, where it has no subgraphs and a pass over its headers finds the chain."""
         long = self._long(thread_id)
-        if long is None or len(long.chain.spaces) > 1:
+        if long is None or len(long.chain.spaces) > 1 or isinstance(long.chain, Forked):
             return None
         survey = long.store.survey(thread_id, long.chain)
         self._overlay.writes_end(thread_id)  # notes writes that wait for a checkpoint
@@ -122,9 +130,34 @@ class Spots:
         headers = long.store.headers_between(long.address(first), long.address(end - 1))
         if [header.checkpoint_id for header in headers] != [long.chain[at] for at in range(first, end)]:
             return None
+        return self._planted(long, headers, first)
+
+    def _planted(self, long: _Long, headers: Sequence[Checkpoint], first: int) -> CheckpointTree:
         graphs = {static_ns(space.ns): space.last_row for space in long.chain.spaces}
         lasts = long.store.headers_at(list(graphs.values()))
         return self._forest.part(headers, first, long.address(len(long.chain) - 1), lasts)
+
+    def _around(self, long: _Long, at: int) -> CheckpointTree | None:
+        """A tree in which one row is as in the whole one; None where it, its parent, or a child of the two is gone."""
+        if not isinstance(long.chain, Forked):
+            return self._part(long, at, at + 1)
+        above = long.chain.above(at)
+        near = {at, *long.chain.below(at), *((above, *long.chain.below(above)) if above is not None else ())}
+        places = sorted(near)
+        headers = [header for place in places for header in long.header(place)]
+        if len(headers) != len(places):
+            return None
+        part = self._planted(long, headers[:1], places[0])
+        head, part.head = part.head, None  # it need not be among these rows
+        for place, header in zip(places[1:], headers[1:], strict=True):
+            part.count_from(place)
+            part.extend([header])
+        part.head = head
+        return part
+
+    def _may_be_copy(self, long: _Long, at: int) -> bool:
+        """Whether a row may be a copy of one beside it, which only a look at both tells."""
+        return long.chain.has_kin(at) and any(header.source == "fork" for header in long.header(at))
 
     def above(self, address: Address) -> tuple[Address | None] | None:
         """What a checkpoint grew from, in a tuple: a first one grew from nothing."""
@@ -132,25 +165,24 @@ class Spots:
         if found is None:
             return None
         long, at = found
-        return (long.address(at - 1) if at else None,)
+        if self._may_be_copy(long, at):
+            return None
+        above = long.chain.above(at)
+        return (long.address(above) if above is not None else None,)
 
     def way(self, before: Address, after: Address, most: int) -> Sequence[Address] | None:
-        """The rows from behind `before` to `after`; none where they are more than so many, or it is the other way round."""
+        """The rows from behind `before` to `after`; none where they are more than so many, or one does not follow the other."""
         one, other = self._at(before), self._at(after)
         if one is None or other is None or one[0] is not other[0]:
             return None
-        first, last = one[1], other[1]
-        return [other[0].address(at) for at in range(first + 1, last + 1)] if last - first <= most else ()
+        return [other[0].address(at) for at in other[0].chain.way(one[1], other[1], most)]
 
     def _children_of(self, address: Address) -> list[tuple[str, str | None]] | None:
         found = self._at(address)
         if found is None:
             return None
         long, at = found
-        if at + 1 == len(long.chain):
-            return []
-        child = long.address(at + 1)
-        return [(one.checkpoint_id, one.source) for one in long.store.headers_between(child, child)]
+        return [(one.checkpoint_id, one.source) for child in long.chain.below(at) for one in long.header(child)]
 
 
 def _named(chain: Chain, word: str) -> int | None:
@@ -160,7 +192,7 @@ def _named(chain: Chain, word: str) -> int | None:
     if _NUMBER.fullmatch(word):
         at = int(word)
     elif back is not None:
-        at = len(chain) - 1 - int(back[1] or 0)
+        at = chain.back(len(chain) - 1, int(back[1] or 0))
     elif word == "root":
         at = 0
     return at if at is not None and 0 <= at < len(chain) else None

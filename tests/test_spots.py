@@ -79,7 +79,7 @@ def opened(path: Path) -> Iterator[Session]:
 def any_length(monkeypatch: pytest.MonkeyPatch) -> None:
     """Short threads are answered as long ones are, and long pages end soon."""
     monkeypatch.setattr(spots, "LONG", 0)
-    monkeypatch.setattr(chain, "_PAGE", 3)
+    monkeypatch.setattr(chain, "PAGE", 3)
 
 
 @pytest.fixture

@@ -57,13 +57,17 @@ class Threads:
 
     def children_of(self, address: Address) -> Sequence[tuple[str, str | None]]:
         """(id, source) of each child."""
-        with self._lock:
-            held: WeakMethod[ChildrenOf] | None = self._cache.get(("children of", address.thread_id))
-        known = held() if held is not None else None
-        found = known(address) if known is not None else None
+        found = self._told(address)
         if found is not None:
             return found
         return self.children(address.thread_id).get((address.checkpoint_ns, address.checkpoint_id), [])
+
+    def _told(self, address: Address) -> Sequence[tuple[str, str | None]] | None:
+        """The same from whoever knows them anyway."""
+        with self._lock:
+            held: WeakMethod[ChildrenOf] | None = self._cache.get(("children of", address.thread_id))
+        known = held() if held is not None else None
+        return known(address) if known is not None else None
 
     def sources_of_children(self, address: Address) -> Sequence[str | None]:
         """The source of each child of a checkpoint that has more than one; () for all others.
@@ -71,9 +75,11 @@ class Threads:
         Of a plain chain the store proves that it has none such, without a pass over its headers.
         """
         thread_id = address.thread_id
-        if not address.checkpoint_ns and self._once(("chain", thread_id), lambda: self._is_chain(thread_id)):
-            return ()
-        children = self.children_of(address)
+        children = self._told(address)
+        if children is None:
+            if not address.checkpoint_ns and self._once(("chain", thread_id), lambda: self._is_chain(thread_id)):
+                return ()
+            children = self.children_of(address)
         return [source for _, source in children] if len(children) > 1 else ()
 
     def _is_chain(self, thread_id: str) -> bool:

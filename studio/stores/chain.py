@@ -10,7 +10,7 @@ import sqlite3
 from collections.abc import Sequence
 from heapq import heappop, heappush
 from operator import lt
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from msgspec import Struct
 
@@ -21,7 +21,10 @@ from studio.stores.headers import HEAD_BYTES, created_at, step_and_source
 from studio.stores.layout import Layout
 from studio.stores.sealed import is_sealed
 
-_PAGE = 10_000
+if TYPE_CHECKING:
+    from studio.stores.forked import Forked
+
+PAGE = 10_000
 """Rows that are proven together."""
 
 
@@ -68,6 +71,26 @@ class Chain:
                 high = middle
         return low if low < len(self) and self[low] == identity else None
 
+    def above(self, place: int) -> int | None:
+        """The place of the parent."""
+        return place - 1 if place else None
+
+    def below(self, place: int) -> list[int]:
+        """The places of the children, in the order in which they were stored."""
+        return [place + 1] if place + 1 < len(self) else []
+
+    def has_kin(self, place: int) -> bool:
+        """Whether other rows may have the same parent, or like this one none that is here."""
+        return False
+
+    def back(self, place: int, steps: int) -> int | None:
+        """So many parents up."""
+        return place - steps if steps <= place else None
+
+    def way(self, first: int, last: int, most: int) -> list[int]:
+        """The places from behind `first` to `last`; none where they are more than so many, or do not lead there."""
+        return list(range(first + 1, last + 1)) if last - first <= most else []
+
     def holding(self, part: str, most: int = 2) -> list[int]:
         """The places of the first ids that hold a text."""
         found: list[int] = []
@@ -99,6 +122,9 @@ class Chained(Protocol):
     def chain(self, thread_id: str, longer_than: int) -> Chain | None:
         """The root checkpoints of a thread that has more than so many, where they are proven to be one plain chain."""
 
+    def line(self, thread_id: str, longer_than: int) -> Chain | Forked | None:
+        """The same of a thread with a few branches, too, where the order of its ids is proven to be that of its numbers."""
+
     def survey(self, thread_id: str, chain: Chain) -> Survey | None:
         """What a pass over the chain's headers shows; None where a damaged table cannot tell, or the chain is not as it was."""
 
@@ -111,8 +137,21 @@ class Chained(Protocol):
         """Whether the id of a subgraph's checkpoint in a thread is a text, or holds it."""
 
 
-def read(connection: sqlite3.Connection, layout: Layout, thread_id: str, longer_than: int) -> Chain | None:
-    """The chain of a thread with more checkpoints than `longer_than`; None for a shorter one, and where nothing is proven."""
+class Beginning(Struct, frozen=True):
+    """The first root checkpoint of a thread by its id, and what all of them have in common."""
+
+    where: str
+    values: list[object]
+    of_root: str
+    spaces: tuple[Space, ...]
+    total: int
+    first: str
+    above: str | None
+    """The parent that the first one names."""
+
+
+def begin(connection: sqlite3.Connection, layout: Layout, thread_id: str, longer_than: int) -> Beginning | None:
+    """None for a thread of no more than `longer_than` checkpoints, and for ids that cannot be joined to one text."""
     table = layout.checkpoints
     if table.index is None or table.ns == "''" or layout.utf16:
         return None
@@ -125,29 +164,38 @@ def read(connection: sqlite3.Connection, layout: Layout, thread_id: str, longer_
     total = next((space.count for space in spaces if not space.ns), 0)
     of_root = f"FROM {table.name} WHERE {where} AND {table.ns} = ''"
     columns = f"SELECT {table.id}, {layout.parent}, thread_id {of_root} ORDER BY {table.id} LIMIT 1"
-    first, orphan_of, thread = connection.execute(columns, values).fetchone() or (None, None, None)
+    first, above, thread = connection.execute(columns, values).fetchone() or (None, None, None)
     if type(first) is not str or not first or not first.isascii() or "," in first or thread != thread_id:
         return None
-    if orphan_of is not None and type(orphan_of) is not str:
+    if above is not None and type(above) is not str:
         return None
-    width = len(first)
-    parent = f"CASE WHEN {layout.parent} IS NOT NULL AND {where} THEN {layout.parent} END"  # none where an index leads astray
+    return Beginning(where, values, of_root, spaces, total, first, above)
+
+
+def read(connection: sqlite3.Connection, layout: Layout, thread_id: str, longer_than: int) -> Chain | None:
+    """The chain of a thread with more checkpoints than `longer_than`; None for a shorter one, and where nothing is proven."""
+    table = layout.checkpoints
+    at = begin(connection, layout, thread_id, longer_than)
+    if at is None:
+        return None
+    width = len(at.first)
+    parent = f"CASE WHEN {layout.parent} IS NOT NULL AND {at.where} THEN {layout.parent} END"  # none where an index leads astray
     page = (
         "SELECT count(*), count(parent), group_concat(id), group_concat(parent) FROM"
-        f" (SELECT {parent} AS parent, {table.id} AS id {of_root} AND {table.id} > ? ORDER BY {table.id} LIMIT {_PAGE})"
+        f" (SELECT {parent} AS parent, {table.id} AS id {at.of_root} AND {table.id} > ? ORDER BY {table.id} LIMIT {PAGE})"
     )
-    texts, last, number = [first], first, 1
-    while number < total:
-        count, named, ids, parents = connection.execute(page, [*values, *values, last]).fetchone()
-        if not count or named != count or parents != f"{last},{ids}"[: len(ids)] or not _ascend(last, ids, count, width):
+    texts, last, number = [at.first], at.first, 1
+    while number < at.total:
+        count, named, ids, parents = connection.execute(page, [*at.values, *at.values, last]).fetchone()
+        if not count or named != count or parents != f"{last},{ids}"[: len(ids)] or not ascend(last, ids, count, width):
             return None
         texts.append(ids)
         last = ids[-width:]
         number += count
-    if number != total:
+    if number != at.total:
         return None
-    chain = Chain(",".join(texts), width, orphan_of or None, spaces)
-    return None if orphan_of and chain.index(orphan_of) is not None else chain  # a loop
+    chain = Chain(",".join(texts), width, at.above or None, at.spaces)
+    return None if at.above and chain.index(at.above) is not None else chain  # a loop
 
 
 def survey(connection: sqlite3.Connection, layout: Layout, thread_id: str, chain: Chain) -> Survey | None:
@@ -186,7 +234,7 @@ def _keep_first(kept: list[tuple[int, int]], rowid: int, place: int) -> None:
         heappop(kept)
 
 
-def _ascend(last: str, ids: str, count: int, width: int) -> bool:
+def ascend(last: str, ids: str, count: int, width: int) -> bool:
     """Whether a text is so many ids of one width, each larger than the one before: no comma stands in one, none comes twice."""
     found = ids.split(",")
     widths = {*map(len, found)}

@@ -7,9 +7,10 @@ from typing import TypeVar
 
 from studio.model import Address, Checkpoint, RawCheckpoint
 from studio.stores import chain as chains
-from studio.stores import rows
+from studio.stores import forked, rows
 from studio.stores.base import ThreadKeys
 from studio.stores.chain import Chain, Survey
+from studio.stores.forked import Forked
 from studio.stores.headers import HEAD_BYTES, created_at, is_uuid6
 from studio.stores.layout import Table
 from studio.stores.look import PAGE_BYTES, cursor
@@ -134,6 +135,11 @@ class Queries(WriteQueries):
     def chain(self, thread_id: str, longer_than: int) -> Chain | None:
         return self._damage.either(
             self._table, lambda: chains.read(self._connection, self._layout, thread_id, longer_than), lambda: None
+        )
+
+    def line(self, thread_id: str, longer_than: int) -> Chain | Forked | None:
+        return self._damage.either(
+            self._table, lambda: forked.read(self._connection, self._layout, thread_id, longer_than), lambda: None
         )
 
     def is_inside(self, thread_id: str, ref: str, *, in_part: bool) -> bool:

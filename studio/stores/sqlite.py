@@ -20,6 +20,7 @@ from studio.stores.base import Capability, ThreadKeys
 from studio.stores.bounded import counted
 from studio.stores.chain import Chain, Survey
 from studio.stores.damage import Damage, Saved
+from studio.stores.forked import Forked
 from studio.stores.layout import Layout, find_layout
 from studio.stores.odd_ids import odd_ids
 from studio.stores.outline import Outline, Summary
@@ -147,6 +148,9 @@ class SqliteStore:
 
     def chain(self, thread_id: str, longer_than: int) -> Chain | None:
         return self._look(lambda queries: queries.chain(thread_id, longer_than))
+
+    def line(self, thread_id: str, longer_than: int) -> Chain | Forked | None:
+        return self._look(lambda queries: queries.line(thread_id, longer_than))
 
     def is_inside(self, thread_id: str, ref: str, *, in_part: bool = False) -> bool:
         return self._look(lambda queries: queries.is_inside(thread_id, ref, in_part=in_part))

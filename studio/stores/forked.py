@@ -1,0 +1,157 @@
+"""The root checkpoints of a long thread that has a few branches, in the order of their numbers, without its tree.
+
+Numbers are given parents first, ties by time and id. Where the times ascend with the ids, and no checkpoint has a smaller id than
+its parent, that is the order of the ids. SQLite joins ids, parents and times of many rows to one text each; the rows whose parent
+is not the one before, few in most threads, are all that is remembered beside the ids.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Callable, Iterable, Sequence
+from datetime import datetime
+from itertools import repeat
+from operator import le, ne
+
+from studio.stores import chain as chains
+from studio.stores.chain import Beginning, Chain, Space
+from studio.stores.layout import Layout
+
+_MOST = 2_000
+"""Rows that do not follow the one before; a thread with more of them is left to its tree."""
+_TIME, _UTC = 32, "+00:00"
+"""Characters of a time as LangGraph writes it, and how it ends."""
+
+
+class Forked(Chain):
+    """The ids of a thread's root namespace in the order of their numbers, and where each hangs."""
+
+    __slots__ = ("_above", "_below")
+
+    def __init__(self, text: str, width: int, spaces: tuple[Space, ...], above: dict[int, int | None]) -> None:
+        """`above`: the place of the parent of each row that does not follow the one before; None where it has none here."""
+        super().__init__(text, width, None, spaces)
+        self._above = above
+        self._below: dict[int, list[int]] = {}
+        for place, parent in above.items():
+            if parent is not None:
+                self._below.setdefault(parent, super().below(parent) if parent + 1 not in above else []).append(place)
+
+    def put_in_order(self, stored_as: Callable[[str], int]) -> None:
+        """`stored_as` gives the row number of an id."""
+        for places in self._below.values():
+            if len(places) > 1:
+                places.sort(key=lambda place: stored_as(self[place]))
+
+    def above(self, place: int) -> int | None:
+        return self._above[place] if place in self._above else place - 1
+
+    def below(self, place: int) -> list[int]:
+        known = self._below.get(place)
+        if known is not None:
+            return known
+        return super().below(place) if place + 1 not in self._above else []
+
+    def has_kin(self, place: int) -> bool:
+        above = self.above(place)
+        return above is None or len(self.below(above)) > 1
+
+    def back(self, place: int, steps: int) -> int | None:
+        at: int | None = place
+        while steps and at is not None:
+            at, steps = self.above(at), steps - 1
+        return at
+
+    def way(self, first: int, last: int, most: int) -> list[int]:
+        found: list[int] = []
+        at: int | None = last
+        while at is not None and at > first and len(found) < most:
+            found.append(at)
+            at = self.above(at)
+        return found[::-1] if at == first else []
+
+
+def read(connection: sqlite3.Connection, layout: Layout, thread_id: str, longer_than: int) -> Chain | Forked | None:
+    """`chain.read`, which also takes threads with a few branches, several beginnings, or parents that are not there."""
+    at = chains.begin(connection, layout, thread_id, longer_than)
+    if at is None:
+        return None
+    width, times = len(at.first), [_first_time(connection, layout, at)]
+    texts, last, number = [at.first], at.first, 1
+    named: dict[int, str] = {}
+    page = _page(layout, at)
+    while number < at.total:
+        bound = [*at.values, *at.values, *at.values, last]
+        count, mine, ids, parents, moments = connection.execute(page, bound).fetchone()
+        if not count or mine != count or not chains.ascend(last, ids, count, width):
+            return None
+        if parents != f"{last},{ids}"[: len(ids)]:
+            above, before = parents.split(","), [last, *ids.split(",")][:-1]
+            if len(above) != count:
+                return None
+            named.update((number + place, above[place]) for place, other in enumerate(map(ne, above, before)) if other)
+            if len(named) > _MOST:
+                return None
+        texts.append(ids)
+        times.append(moments)
+        last = ids[-width:]
+        number += count
+    if number != at.total:
+        return None
+    plain = Chain(",".join(texts), width, at.above or None, at.spaces)
+    if at.above and plain.index(at.above) is not None:  # a loop
+        return None
+    if not named:
+        return plain
+    places = {place: plain.index(parent) if parent else None for place, parent in named.items()}
+    if any(parent is not None and parent >= place for place, parent in places.items()) or not _rise(times, number):
+        return None
+    found = Forked(",".join(texts), width, at.spaces, {0: None, **places})
+    rowid = f"SELECT rowid {at.of_root} AND {layout.checkpoints.id} = ?"
+    found.put_in_order(lambda identity: int(connection.execute(rowid, [*at.values, identity]).fetchone()[0]))
+    return found
+
+
+def _page(layout: Layout, at: Beginning) -> str:
+    """The next rows as texts. Whether a row is of the thread is asked after its parent, and so of the row, not of the index."""
+    table, parent = layout.checkpoints, layout.parent
+    mine = f"CASE WHEN {parent} IS NULL THEN {at.where} ELSE {at.where} END"
+    return (
+        "SELECT count(*), sum(mine), group_concat(id), group_concat(parent), group_concat(at) FROM"
+        f" (SELECT ifnull({parent}, '') AS parent, {mine} AS mine, {table.id} AS id, {_time()} AS at"
+        f" {at.of_root} AND {table.id} > ? ORDER BY {table.id} LIMIT {chains.PAGE})"
+    )
+
+
+def _time() -> str:
+    """A checkpoint's own time where it stands as `headers.created_at` reads it without a search; else nothing, which is found by
+    the length of what is joined."""
+    is_there = "substr(checkpoint, 2, 2) = x'a176' AND substr(checkpoint, 5, 5) = x'a27473d920'"
+    return f"CASE WHEN {is_there} THEN CAST(substr(checkpoint, 10, {_TIME}) AS TEXT) END"
+
+
+def _first_time(connection: sqlite3.Connection, layout: Layout, at: Beginning) -> str | None:
+    query = f"SELECT {_time()} {at.of_root} ORDER BY {layout.checkpoints.id} LIMIT 1"
+    found: str | None = connection.execute(query, at.values).fetchone()[0]
+    return found
+
+
+def _rise(texts: Sequence[str | None], number: int) -> bool:
+    """Whether so many times stand in some texts, none before the one in front of it. Equal offsets compare as text."""
+    last, count = "", 0
+    for text in texts:
+        times = (text or "").split(",")
+        count += len(times)
+        if {*map(len, times)} != {_TIME} or not all(map(str.endswith, times, repeat(_UTC))) or not _are_times(times):
+            return False
+        if not all(map(le, [last, *times], times)):
+            return False
+        last = times[-1]
+    return count == number
+
+
+def _are_times(texts: Iterable[str]) -> bool:
+    try:
+        return all(map(datetime.fromisoformat, texts))
+    except ValueError:
+        return False
