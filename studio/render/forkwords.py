@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import NamedTuple
 
+from studio import tagged
+from studio.errors import PatchError
+from studio.model import Tagged_JSON, Value
 from studio.render.gate import line
 from studio.requests import ForkPreview, ForkRequest
 
@@ -25,6 +28,22 @@ COPY = Act("copy", "The same point again", "Nothing changes: to see what chance,
 ACTS = (SET, UPDATE, COPY)
 
 
+def returned(values: Mapping[str, Value], edits: Mapping[str, Tagged_JSON], unset: Collection[str]) -> dict[str, Tagged_JSON]:
+    """What a node would return for some edits of the state: whole channels, with the edits inside. PatchError: it cannot."""
+    if unset:
+        raise PatchError("A node cannot remove a value.", "Set the state instead of writing as a node.")
+    found: dict[str, Tagged_JSON] = {}
+    state = dict(values)
+    for path, doc in edits.items():
+        channel = tagged.split_path(path)[0]
+        if path == tagged.join_path([channel]):
+            found[channel] = doc
+        else:
+            state = tagged.set_in(state, path, tagged.from_tagged(doc, tagged.get(state, path)))
+            found[channel] = tagged.to_tagged(state[channel])
+    return found
+
+
 def act(request: ForkRequest) -> str:
     """`set`, `goto`, `set+goto`, `update` or `copy`."""
     if request.is_update:
@@ -37,7 +56,8 @@ def title(request: ForkRequest, preview: ForkPreview | None = None) -> str:
     """`write as web`, `set the state and go to publish`: what is asked for, in a few words. Gated."""
     if request.is_update:
         chosen = preview.as_node if preview is not None else None
-        names = [line(one.as_node or chosen or "the node that LangGraph takes", 60) for one in request.updates]
+        taken = chosen or ("the node that LangGraph takes" if len(request.updates) == 1 else "a node to be named")
+        names = [line(one.as_node or taken, 60) for one in request.updates]
         how = "" if request.updates[0].as_node or chosen is None else " (LangGraph's own choice)"
         return f"write as {listed(names)}{how}{', in one superstep' if len(names) > 1 else ''}"
     parts = {

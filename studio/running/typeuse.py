@@ -95,7 +95,10 @@ def names_in(stored: Value) -> Iterator[str]:
             payload = item.payload
             if item.code in _BUILDING:
                 yield from _names(item)
-            stack.append(payload)
+            if isinstance(item.code, str) and isinstance(payload, dict):
+                stack.extend(payload.values())  # the envelope itself has just been named
+            else:
+                stack.append(payload)
         elif isinstance(item, dict):
             if item.get("type") == "constructor" and item.get("lc") in (1, 2) and item.get("id") is not None:
                 yield UNREADABLE  # an envelope that our decoder does not take for one, but a loader may

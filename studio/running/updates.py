@@ -133,9 +133,9 @@ def check_update(session: Session, request: ForkRequest, state: State) -> None:
         missing = [name for name in update.overwrite if name not in update.channels]
         if missing:
             message = f"The update holds no value for {', '.join(missing)} to replace what is stored."
-            raise PatchError(message, "Give one, or leave that channel out of --overwrite.", "no-value")
+            raise PatchError(message, "Give one, or let this channel be merged.", "no-value")
     if len(request.updates) > 1 and any(update.as_node is None for update in request.updates):
-        raise PatchError("Of several writes each must say as which node.", "Give an --as-node to each --update.", "no-node")
+        raise PatchError("Of several writes each must say as which node.", "Name a node for each of them.", "no-node")
     replaced = {name for update in request.updates for name in update.overwrite}
     lost = sorted(set(state.unrebuilt) - replaced)
     if lost:

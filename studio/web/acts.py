@@ -73,6 +73,8 @@ def router(book: Book, pages: Pages) -> APIRouter:
         at = Desk(book, place_of(file, {}).at_address(address))
         if not partial(request):
             return go(request, at.place.url())
+        if address.thread_id != desk(request, file).address.thread_id:  # the whole page is about another thread then
+            return html("", headers={"HX-Redirect": at.place.url()})
         stage = at.stage(run=run, follow=run is not None, announce=announce)
         text = pages.block("workspace.html", "stage", page=_Page(stage=stage))
         lanes = pages.block("workspace.html", "timeline", page=_Page(timeline=at.timeline()))
@@ -96,7 +98,7 @@ def router(book: Book, pages: Pages) -> APIRouter:
     def fork(request: Request, file: str, form: Form) -> Response:
         at = desk(request, file)
         sent = fork_form(at, form)
-        if sent.act in ("add", "drop", "flip", "chat"):
+        if sent.act in ("add", "drop", "flip", "chat", "more", "less"):
             return form_again(request, at, sent, None)
         if sent.request is None:
             return form_again(request, at, sent, promise(at, sent), 422)

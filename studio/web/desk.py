@@ -8,8 +8,8 @@ from functools import cached_property
 
 from msgspec.structs import replace
 
+from studio import kinship, tagged
 from studio import rewriting as rewriting_core
-from studio import tagged
 from studio.calling import SubgraphRun
 from studio.errors import RefError, StudioError
 from studio.growing import Compared
@@ -271,6 +271,7 @@ class Desk:
                 drawn.compared if drawn else "",
                 self.pinned,
                 self.steps_across,
+                self._kin(),
             ),
             foot=chrome_view.foot(place, self.tree),
             scrub_href=place.to(path=None).url("step"),
@@ -312,6 +313,20 @@ class Desk:
     def _part(self, name: str, path: str, extra: Iterable[tuple[str, str]] = ()) -> str:
         return self.place.to(path=path, tab="state").url(name, extra)
 
+    def _kin(self) -> tuple[tuple[str, str, str], ...]:
+        """Ways to other threads: to what this was made from, and to the forks that were made of it."""
+        found = self.session.kin(self.address).elsewhere(self.address.thread_id)
+        named = [("made from", found.made_from)] if found.made_from is not None else []
+        named += [("forked to" if index == 0 else "and", at) for index, at in enumerate(found.made[:6])]
+        return tuple(
+            (
+                words,
+                f"{kinship.name(self.session, at)} of {gate.line(at.thread_id, 40)}",
+                Place(self.place.file).at_address(at).url(),
+            )
+            for words, at in named
+        )
+
     def _why(self) -> why_view.Why | None:
         path = self.selected_path
         if path is None or self.place.tab == "branches":
@@ -351,10 +366,13 @@ class Desk:
             hint="Choose a value in the middle to change it here, or run this point again as it is.",
             goto_options=forks.named(_quiet(lambda: self.session.goto_candidates(self.address))) if known else (),
             goto=given.goto,
-            as_node_options=forks.named(_quiet(lambda: self.session.as_node_candidates(self.address))) if known else (),
+            writers=self._writers(given.as_node) if known or given.mode == "update" else None,
+            writers_href=self.place.url("writers"),
+            acts=forks.acts(given.mode),
             mode=given.mode,
             as_node=given.as_node,
             update=given.update,
+            also=given.also,
             new_thread=gate.line(given.new_thread),
             graph=gate.line(given.graph),
             python=gate.line(given.python),
@@ -379,6 +397,15 @@ class Desk:
         path = self.place.path or ""
         inside = path.startswith("/") and tagged.split_path(path)[0] in channels
         return self.place.to(tab="conversation", path=path if inside else None).url("messages") if channels else ""
+
+    def _writers(self, chosen: str) -> forks.Writers:
+        """The nodes to write as; with the graph's own edges once a person let it be loaded."""
+        look = self.book.plans_allowed(self.place.file)
+        try:
+            found = self.session.writers(self.address, look=look, graph=self.book.graph(self.place.file))
+        except StudioError as error:
+            return forks.no_writers(error)
+        return forks.writers(found, chosen)
 
     def _first_input(self) -> ForkInput:
         """The value under the cursor is there to be changed when a person chose it."""
@@ -435,6 +462,9 @@ class ForkInput:
     mode: str = "set"
     as_node: str = ""
     update: str = ""
+    also: tuple[tuple[str, str], ...] = ()
+    """(node, update) of each further write in the same superstep."""
+    overwrite: tuple[str, ...] = ()
     new_thread: str = ""
     graph: str = ""
     python: str = ""
@@ -444,7 +474,7 @@ class ForkInput:
 
     @property
     def is_special(self) -> bool:
-        return bool(self.goto or self.mode == "update" or self.new_thread)
+        return bool(self.goto or self.new_thread)
 
 
 def badge_of(session: Session) -> tuple[str, str]:

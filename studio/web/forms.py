@@ -12,8 +12,8 @@ from starlette.datastructures import FormData
 from studio import tagged
 from studio.errors import PatchError, StudioError, UsageError
 from studio.model import Address
-from studio.render import gate
-from studio.requests import ForkRequest, GraphSpec, Patch, RunRequest
+from studio.render import forkwords, gate
+from studio.requests import ForkRequest, GraphSpec, NodeUpdate, Patch, RunRequest
 from studio.running import options as run_options
 from studio.running.options import RunOptions
 from studio.web import rewrites
@@ -24,6 +24,9 @@ from studio.web.views import forks
 MOST_EDITS = 50
 """Values edited in one form; a patch file has no such limit."""
 KINDS = ("text", "json")
+MODES = ("set", "update", "copy")
+MOST_ALSO = 20
+"""Further nodes written as in one form."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,9 +71,11 @@ def fork_form(desk: Desk, form: FormData, *, large: bool = False) -> ForkForm:
     shown = ForkInput(
         edits=tuple(edits),
         goto=opened(_one(form, "goto")),
-        mode="update" if _one(form, "mode") == "update" else "set",
+        mode=_one(form, "mode") if _one(form, "mode") in MODES else "set",
         as_node=opened(_one(form, "as_node")),
         update=_showable("json", _one(form, "update"))[1],
+        also=_also(form, _one(form, "act")),
+        overwrite=tuple(dict.fromkeys(opened(name) for name in _all(form, "overwrite"))),
         new_thread=_one(form, "new_thread"),
         graph=graph.graph or "",
         python=graph.python or "",
@@ -83,7 +88,7 @@ def fork_form(desk: Desk, form: FormData, *, large: bool = False) -> ForkForm:
     if not wrong and not (chat is not None and chat[2]):
         try:
             patch = rewrites.joined(Patch(patch_set, tuple(unset)), chat)
-            request = _request(desk.address, shown, patch, graph, bool(trust))
+            request = _request(desk, shown, patch, graph, bool(trust))
         except PatchError as found:
             error = (found.message, found.hint)
     asked = RunOptions()
@@ -216,27 +221,62 @@ def line_in(message: str) -> int:
     return 0
 
 
-def _request(address: Address, shown: ForkInput, patch: Patch, graph: GraphSpec, trusted: bool) -> ForkRequest:
-    new_thread = shown.new_thread.strip() or None
-    if new_thread is not None and gate.line(new_thread) != new_thread:
-        raise PatchError("The name of a new thread cannot hold control or invisible characters.", "type it without them")
-    if shown.mode == "update":
+def _also(form: FormData, act: str) -> tuple[tuple[str, str], ...]:
+    """(node, update) of each further write in the same superstep. Raises UsageError unless each came whole."""
+    nodes, texts = [opened(name) for name in _all(form, "also_node")], _all(form, "also_update")
+    if len(nodes) != len(texts):
+        raise UsageError(
+            "this form is not complete: each write needs its node and its update",
+            "reload the page and try again; nothing was changed",
+        )
+    if len(nodes) > MOST_ALSO:
+        raise _too_many(f"this form writes as {len(nodes)} more nodes; it may hold {MOST_ALSO}")
+    verb, _, target = act.partition(":")
+    found = [
+        (node, _showable("json", text)[1])
+        for index, (node, text) in enumerate(zip(nodes, texts, strict=True))
+        if not (verb == "less" and target == str(index))
+    ]
+    return (*found, ("", "")) if verb == "more" and len(found) < MOST_ALSO else tuple(found)
+
+
+def _request(desk: Desk, shown: ForkInput, patch: Patch, graph: GraphSpec, trusted: bool) -> ForkRequest:
+    new_thread = named_thread(shown.new_thread)
+    base = ForkRequest(desk.address, new_thread=new_thread, graph=graph, trust_types=trusted)
+    if shown.mode == "copy":
         if patch:
             raise PatchError(
-                "Choose one way: final values above, or an update through a node.",
-                "leave the values as they are, or switch update_state off",
+                "Values are edited, and the same point again keeps them all.", "Choose “Set the state”, or undo the edits."
             )
-        update = tagged.loads(shown.update) if shown.update.strip() else None
-        return ForkRequest(
-            address,
-            as_node=shown.as_node or None,
-            update=update,
-            is_update=True,
-            new_thread=new_thread,
-            graph=graph,
-            trust_types=trusted,
-        )
-    return ForkRequest(address, patch=patch, goto=shown.goto or None, new_thread=new_thread, graph=graph, trust_types=trusted)
+        return base
+    if shown.mode != "update":
+        return replace(base, patch=patch, goto=shown.goto or None)
+    edited = forkwords.returned(desk.state.values, patch.set, patch.unset) if patch else {}
+    update = tagged.loads(shown.update) if shown.update.strip() else None
+    if edited:
+        if update is not None and (not isinstance(update, dict) or set(edited) & set(update)):
+            raise PatchError(
+                "A value is edited above and stands in what the node returns, too.", "Give it in one of the two places."
+            )
+        update = {**edited, **(update or {})}
+    writes = [NodeUpdate(shown.as_node or None, update)]
+    writes += [NodeUpdate(node or None, tagged.loads(text) if text.strip() else None) for node, text in shown.also]
+    for channel in shown.overwrite:  # one value replaces: the last that is given for a channel
+        at = next((index for index in reversed(range(len(writes))) if channel in writes[index].channels), None)
+        if at is not None:
+            writes[at] = replace(writes[at], overwrite=(*writes[at].overwrite, channel))
+    first = writes[0]
+    return replace(
+        base, as_node=first.as_node, update=first.values, overwrite=first.overwrite, is_update=True, beside=tuple(writes[1:])
+    )
+
+
+def named_thread(text: str) -> str | None:
+    """The name of a new thread as typed; None for none. Raises PatchError for one that would not show as what it is."""
+    name = text.strip() or None
+    if name is not None and gate.line(name) != name:
+        raise PatchError("The name of a new thread cannot hold control or invisible characters.", "type it without them")
+    return name
 
 
 def chosen_graph(desk: Desk, form: FormData) -> GraphSpec:
@@ -269,7 +309,8 @@ def answer_request(desk: Desk, form: FormData, *, strict: bool) -> RunRequest:
     if strict and not all(text.strip() for text in texts):
         raise UsageError("an answer is still empty", 'type one; an empty text is written as ""')
     answers = {given: _answer(text) for given, text in zip(ids, texts, strict=True)}
-    request = RunRequest(desk.address, graph=chosen_graph(desk, form), trust_types=bool(_one(form, "trust")))
+    thread = named_thread(_one(form, "new_thread"))
+    request = RunRequest(desk.address, graph=chosen_graph(desk, form), trust_types=bool(_one(form, "trust")), new_thread=thread)
     if len(answers) == 1:
         request = replace(request, resume=next(iter(answers.values())), has_resume=True)
     else:

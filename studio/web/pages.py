@@ -202,6 +202,12 @@ def router(book: Book, pages: Pages, stopping: Callable[[], bool]) -> APIRouter:
         found = branches.window(at.session, at.tree, at.place, kind, start, stop, unfold=unfold)
         return html(pages.macro("_branches.html", "window", found))
 
+    @routes.get("/f/{file}/writers")
+    def writers(request: Request, file: str) -> Response:
+        """The nodes to write as, best first."""
+        box = desk(request, file).fork_box(ways=True)
+        return html(pages.macro("_fork.html", "writers", box.writers))
+
     @routes.get("/f/{file}/ways")
     def ways(request: Request, file: str) -> Response:
         """The other ways to fork, with the nodes to choose from."""

@@ -73,18 +73,24 @@ def promise(at: Desk, form: ForkForm, *, asked: bool = False, confirm: bool = Fa
         message, hint = (f"{wrong.path}: {wrong.error}", "") if wrong else form.error
         return forks.promise(None, Planned(), error=StudioError(message, hint), edited=True)
     preview: ForkPreview | None = None
-    if form.edited and not (form.request.is_update and not asked and not at.book.plans_allowed(at.place.file)):
+    if asked and form.request.is_update:
+        at.book.allow_plans(at.place.file)
+    if form.edited and not (form.request.is_update and not at.book.plans_allowed(at.place.file)):
         try:
             preview = at.session.preview(with_graph(at, form.request))
         except StudioError as error:
             return forks.promise(None, Planned(), error=error, edited=True)
     if preview is not None and preview.refused:
-        return forks.promise(preview, Planned(), edited=True)
+        found = plan(at, run_request(at.address, form), asked=asked) if form.request.is_update else Planned()
+        trusts = found if found.plan is not None and found.plan.needs_trust else Planned()  # its box may be what is missing
+        return forks.promise(preview, trusts, edited=True, request=form.request)
+    if preview is None and form.request.is_update:  # what runs next is the graph's to say
+        return forks.promise(None, Planned(waits=True), edited=True, request=form.request)
     following = preview.next if preview is not None else None if form.edited else at.state.next
     planned = plan(at, run_request(at.address, form), asked=asked)
     if form.edited and planned.plan is not None:
         planned = replace(planned, plan=_of_fork(planned.plan, following))
-    return forks.promise(preview, planned, following=following, confirm=confirm, edited=form.edited)
+    return forks.promise(preview, planned, following=following, confirm=confirm, edited=form.edited, request=form.request)
 
 
 def _of_fork(plan: RunPlan, following: Sequence[str | None] | None) -> RunPlan:

@@ -30,7 +30,7 @@ def form_of(page: BeautifulSoup, selector: str = "#fork-form") -> dict[str, Any]
     for field in form.select("input[name], textarea[name], select[name]"):
         if field.name == "textarea":
             data.setdefault(str(field["name"]), []).append(field.get_text().removeprefix("\n"))
-        elif field.get("type") not in ("checkbox",) or field.has_attr("checked"):
+        elif field.get("type") not in ("checkbox", "radio") or field.has_attr("checked"):
             data.setdefault(str(field["name"]), []).append(field.get("value", ""))
     return data
 

@@ -59,8 +59,10 @@ ROUTES = {
     "/copy/copy_link": PLACE,
 }
 SHARED = ("act", "graph", "graph_choice", "graph_typed", "python", "trust", "agree", "planned")
-EDITS = ("path", "kind", "value", "unset", "add_path", "goto", "mode", "as_node", "update", "new_thread", *SHARED)
-ACTS = {"/preview": EDITS, "/fork": EDITS, "/answer": ("question", "answer", *SHARED), "/run/none/cancel": ("act",)}
+EDITS = ("path", "kind", "value", "unset", "add_path", "goto", "mode", "as_node", "update", "also_node", "also_update",
+         "overwrite", "new_thread", *SHARED)  # fmt: skip
+UPDATES = ("as_node", "update", "also_node", "also_update", "overwrite")
+ACTS = {"/preview": EDITS, "/fork": EDITS, "/answer": ("question", "answer", "new_thread", *SHARED), "/run/none/cancel": ("act",)}
 PATHS = ("/", "/f/", "/f/{}/threads", "/f/{}/events", FILE + "/", FILE + "/copy/", FILE + "/run/", "/static/", "/static/css/")
 HEADERS = ("Host", "Origin", "Content-Length", "Cookie", "Sec-Fetch-Site", "HX-Target", "Content-Type")
 FORM = {**OURS, "Content-Type": "application/x-www-form-urlencoded"}
@@ -115,7 +117,7 @@ def test_no_field_breaks_a_form_or_acts_in_it(odd_page: TestClient, odd: bytes) 
     for route, names in ACTS.items():
         for name in names:
             for kind in ("json", "text") if name == "value" else ("json",):
-                fields = usual | {"kind": kind} | ({"mode": "update"} if name in ("update", "as_node") else {})
+                fields = usual | {"kind": kind} | ({"mode": "update"} if name in UPDATES else {})
                 body = "&".join(f"{key}={quote(text)}" for key, text in fields.items() if key != name)
                 answer = odd_page.post(f"{FILE}{route}?{query}", content=f"{body}&{name}={value}", headers={**FORM, **HTMX})
                 fair(answer, (route, name, kind))

@@ -79,6 +79,8 @@ class Head:
     next_branch: str
     parent_link: str
     across: Across
+    kin: tuple[tuple[str, str, str], ...] = ()
+    """(words before it, what it is called, link) of what this was made from, and what was made of it, in other threads."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -172,6 +174,7 @@ def head(
     compared: str,
     base: Address | None,
     across: Across,
+    kin: tuple[tuple[str, str, str], ...] = (),
 ) -> Head:
     """`compared`: what the changes that are shown are against; `base`: the pinned base of diffs."""
     address = row.checkpoint.address
@@ -204,6 +207,7 @@ def head(
         previous_branch=place.at_address(previous, **keep).url() if previous else "",
         next_branch=place.at_address(following, **keep).url() if following else "",
         across=across,
+        kin=kin,
     )
 
 

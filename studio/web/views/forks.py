@@ -11,8 +11,9 @@ from typing import Protocol
 from studio import tagged
 from studio.errors import StudioError
 from studio.model import Change, Value
-from studio.render import gate, labels, likeness, masking, preview, questions, runwords, secrets
-from studio.requests import ForkPreview, RunPlan
+from studio.render import forkwords, gate, labels, likeness, masking, preview, questions, runwords, secrets
+from studio.requests import ForkPreview, ForkRequest, RunPlan
+from studio.running.candidates import Candidates
 from studio.running.options import FIELDS, Field
 from studio.running.ways import NOTHING_LEFT
 from studio.value import MISSING, Missing
@@ -122,6 +123,14 @@ class Promise:
     confirm: bool = False
     """The run was asked for, but the plan has something that a person must agree to first."""
     edited: bool = False
+    does: str = ""
+    """The act in a few words, where it is more than setting values."""
+    merges: tuple[tuple[str, str, bool], ...] = ()
+    """(raw channel, as shown, replaced) of channels that a reducer merges into, to be replaced instead."""
+    no_replacing: str = ""
+    """Why that cannot be had."""
+    tries: bool = False
+    """What the graph makes of the values is only known once it is loaded, which waits for a person."""
     nothing_runs: str = ""
     """Why a run would do nothing at all; "" when something runs or that is not known."""
 
@@ -138,11 +147,17 @@ class ForkBox:
     goto_options: tuple[tuple[str, str], ...]
     """(raw name, words) of the nodes to go on with."""
     goto: str
-    as_node_options: tuple[tuple[str, str], ...]
+    acts: tuple[tuple[str, str, str, bool], ...]
+    """(id, title, words, chosen) of the acts to choose from."""
+    writers: Writers | None
+    """The nodes to write as; None until they are asked for."""
+    writers_href: str
     mode: str
-    """`set` or `update`."""
+    """`set`, `update` or `copy`."""
     as_node: str
     update: str
+    also: tuple[tuple[str, str], ...]
+    """(raw node, update) of further writes in the same superstep."""
     new_thread: str
     graph: str
     python: str
@@ -165,6 +180,34 @@ class ForkBox:
     refused: str = ""
     """Why nothing can be forked or run from this checkpoint, however it is asked for: then there is no form."""
     refused_hint: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Writers:
+    """The nodes to write as, best first."""
+
+    rows: tuple[tuple[str, str, str, str, bool], ...]
+    """(raw name, name, what it is here, what runs then, chosen)."""
+    note: str
+    from_file: bool
+    """Only what this file showed is known, not the graph's own edges."""
+
+
+def writers(found: Candidates, chosen: str) -> Writers:
+    """`chosen`: the node that stands in the form, else LangGraph's own choice is marked."""
+    picked = chosen or found.default
+    rows = tuple(
+        (one.node, gate.line(one.node, 80), labels.sentence(one.why), one.then, one.node == picked) for one in found.found
+    )
+    return Writers(rows, found.note, found.basis == "file")
+
+
+def no_writers(error: StudioError) -> Writers:
+    return Writers((), gate.line(error.message, 300), True)
+
+
+def acts(mode: str) -> tuple[tuple[str, str, str, bool], ...]:
+    return tuple((act.id, act.title, act.words, act.id == mode) for act in forkwords.ACTS)
 
 
 @dataclass(frozen=True, slots=True)
@@ -263,6 +306,7 @@ def promise(
     following: Sequence[str | None] | None = None,
     confirm: bool = False,
     edited: bool = False,
+    request: ForkRequest | None = None,
 ) -> Promise:
     """`planned` is a plan or why there is none; `following` is what runs next as far as the file alone tells."""
     changes = forked.changes if forked else ()
@@ -270,7 +314,12 @@ def promise(
     effects = tuple(replace(_effect(change), apart=apart.get((change.op, change.path), "")) for change in changes[:MOST_PREVIEW])
     wrong = planned.error
     runs = (*planned.plan.runs, *planned.plan.kept) if planned.plan else following
+    wanted = request if request is not None and (request.is_update or request.new_thread is not None) else None
     return Promise(
+        does=_does(wanted, forked) if wanted is not None else "",
+        merges=_merges(wanted, forked) if wanted is not None and forked is not None and forked.can_replace else (),
+        no_replacing=forkwords.merged(forked, "") if forked is not None and not forked.can_replace else "",
+        tries=wanted is not None and wanted.is_update and forked is None and error is None,
         effects=effects,
         more=max(0, len(changes) - MOST_PREVIEW),
         next_text=_names(following),
@@ -288,6 +337,17 @@ def promise(
         edited=edited,
         nothing_runs=NOTHING_RUNS if runs is not None and not runs and not error else "",
     )
+
+
+def _does(request: ForkRequest, forked: ForkPreview | None) -> str:
+    where = f", in the new thread {gate.line(request.new_thread, 80)}" if request.new_thread is not None else ""
+    return labels.sentence(forkwords.title(request, forked)) + where
+
+
+def _merges(request: ForkRequest, forked: ForkPreview) -> tuple[tuple[str, str, bool], ...]:
+    replaced = [name for one in request.updates for name in one.overwrite]
+    names = dict.fromkeys((*replaced, *forked.merged))
+    return tuple((name, gate.line(name, 60), name in replaced) for name in names)
 
 
 def _effect(change: Change) -> Effect:
