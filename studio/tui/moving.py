@@ -36,7 +36,10 @@ class Moving(Place):
 
     def on_jump_to(self, event: JumpTo) -> None:
         event.stop()
-        self.go(event.address)
+        if event.address.thread_id != self.thread_id:
+            self.open_thread(event.address.thread_id, event.address)
+        else:
+            self.go(event.address)
 
     def action_focus_centre(self) -> None:
         self.pane.focus()

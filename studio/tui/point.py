@@ -5,10 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from studio import kinship
 from studio.calling import Caller, SubgraphRun
 from studio.errors import StudioError
 from studio.growing import Compared
 from studio.model import Address, Comparison, Row, State
+from studio.render import gate
 from studio.tui import draw
 
 if TYPE_CHECKING:
@@ -35,6 +37,8 @@ class Point:
     runs: dict[str, tuple[SubgraphRun, ...]]
     """Task id -> the subgraph runs that it started."""
     show_secrets: bool = False
+    kin: tuple[tuple[str, Address], ...] = ()
+    """(words, checkpoint) of what this was made from and what was made of it, in other threads."""
 
     @property
     def address(self) -> Address:
@@ -57,7 +61,15 @@ def load(session: Session, tree: CheckpointTree, address: Address, base: Address
         session.caller(state),
         session.subgraph_runs(state),
         session.show_secrets,
+        _kin(session, address),
     )
+
+
+def _kin(session: Session, address: Address) -> tuple[tuple[str, Address], ...]:
+    found = session.kin(address).elsewhere(address.thread_id)
+    named = [("made from", found.made_from)] if found.made_from is not None else []
+    named += [("forked to", at) for at in found.made]
+    return tuple((f"{words} {kinship.name(session, at)} of thread {gate.line(at.thread_id, 60)}", at) for words, at in named)
 
 
 def _against(tree: CheckpointTree, row: Row, comparison: Comparison, pinned: bool) -> str:

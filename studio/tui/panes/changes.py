@@ -46,8 +46,9 @@ def build(point: Point, tree: CheckpointTree) -> tuple[Line, ...]:
     then = scheduled(point.state, tree, point.runs)
     lines = [*then, BLANK, *what] if _wants_a_person(point.state) else [*what, BLANK, *then]
     caller = called_from(point, tree)
-    if caller is not None:
-        lines = [caller, BLANK, *lines]
+    above = [*([caller] if caller is not None else []), *kin_lines(point)]
+    if above:
+        lines = [*above, BLANK, *lines]
     odd = (*point.state.problems, *found.problems, *toolcalls.problems(point.state))
     problems = noted.sentences(odd, tree, point.address)
     for told in problems[:20]:
@@ -329,6 +330,11 @@ def called_from(point: Point, tree: CheckpointTree) -> Line | None:
     number = draw.number(row_of(tree, caller.address), caller.address)
     words = draw.own(f"↰ called from {number} task ", "$lane-sub") + draw.text(caller.name or "not known", "$lane-sub", 60)
     return Line(words, 1, address=caller.address)
+
+
+def kin_lines(point: Point) -> list[Line]:
+    """Ways to other threads: to what this was made from, and to the forks made of it; enter goes there."""
+    return [Line(draw.own(f"⑂ {words}", "$lane-fork"), 1, address=at) for words, at in point.kin[:8]]
 
 
 def task_lines(task: Task) -> list[Line]:

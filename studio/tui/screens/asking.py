@@ -85,6 +85,9 @@ class Asking(ModalScreen[Address | None]):
                 details = preview.summary(rest, 300, show_secrets=self.session.show_secrets)
                 area.mount(Static(draw.own("  " + details, "$faint"), classes="answer details", markup=False))
             area.mount(Input(placeholder=moves.choices(one.value), classes="answer flat", id=f"answer-{index}"))
+        if found:
+            hint = "in this thread; a name here answers in a new one"
+            area.mount(Input(placeholder=hint, classes="answer flat new-thread"))
 
     def ask_input(self) -> None:
         """Nothing is left to run: offer to go on with a new input."""
@@ -110,18 +113,20 @@ class Asking(ModalScreen[Address | None]):
         if event.input.id == "input":
             self._go_on_with(event.value)
             return
-        boxes = list(self.query("#ask Input").results(Input))
+        boxes = [box for box in self.query("#ask Input").results(Input) if not box.has_class("new-thread")]
         empty = next((box for box in boxes if not box.value.strip()), None)
         if empty is not None:
             empty.focus()
             return
         answers = [moves.parse_answer(box.value) for box in boxes]
-        start = self.head or self.address
+        named = [box.value.strip() for box in self.query("#ask Input.new-thread").results(Input)]
+        thread = next((name for name in reversed(named) if name), None)
+        base = replace(self.start_at(self.head or self.address), new_thread=thread)
         if len(answers) == 1:
-            request = replace(self.start_at(start), resume=answers[0], has_resume=True)
+            request = replace(base, resume=answers[0], has_resume=True)
         else:
             by_id = {one.id or "": answer for one, answer in zip(self.questions, answers, strict=True)}
-            request = replace(self.start_at(start), answers=by_id)
+            request = replace(base, answers=by_id)
         self.go(options.read(self.typed).on(request))
 
     def _go_on_with(self, text: str) -> None:

@@ -1,9 +1,11 @@
-"""Fork: values to set, another next node, a new thread; what that changes and runs; then fork, or fork and run."""
+"""Fork: set the state, write as a node, or the same point again; what that changes and runs; then fork, or fork and run."""
 
 from __future__ import annotations
 
+import contextlib
 from typing import TYPE_CHECKING, ClassVar
 
+from msgspec.structs import replace
 from textual import on, work
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
@@ -11,30 +13,32 @@ from textual.containers import Horizontal, Vertical
 from textual.content import Content
 from textual.screen import ModalScreen
 from textual.timer import Timer
-from textual.widgets import Button, Input, Label, Select
+from textual.widgets import Button, Checkbox, Input, Label, Select
 from textual.worker import get_current_worker
 
 from studio import tagged
 from studio.errors import PatchError, StudioError
 from studio.model import Tagged_JSON, Value
-from studio.render import gate, labels
-from studio.requests import ForkPreview, ForkRequest, Patch
+from studio.render import forkwords, gate, labels
+from studio.requests import ForkPreview, ForkRequest, GraphSpec, NodeUpdate, Patch
 from studio.tui import draw, moves
 from studio.tui.keys import KeyLine
-from studio.tui.lines import BLANK, Line, LineView
+from studio.tui.lines import Line, LineView
 from studio.tui.messages import Failed, Forked, PathChosen, PathSelected, PreviewReady
 from studio.tui.moves import Made
-from studio.tui.panes import changes
 from studio.tui.point import Point
 from studio.tui.rows import RowView
 from studio.tui.screens.edit import Edited, EditScreen
 from studio.tui.screens.edits import GONE, Edit, EditList
+from studio.tui.screens.promised import COPY, acts, preview_lines
 
 if TYPE_CHECKING:
+    from studio.running.candidates import Candidate, Candidates
     from studio.session import Session
     from studio.tui.app import StudioApp
 
 SETTLE = 0.15
+_KEYS = [("enter", "edit"), ("del", "drop edit"), ("ctrl+r", "fork and run"), ("ctrl+s", "fork"), ("esc", "leave")]
 
 
 class ForkScreen(ModalScreen[Made | None]):
@@ -47,6 +51,8 @@ class ForkScreen(ModalScreen[Made | None]):
         Binding("ctrl+r", "fork(True)", "Fork and run", show=False, priority=True),
         Binding("delete,backspace,minus", "drop", "Drop the edit", show=False),
         Binding("x", "remove_value", "Remove the value", show=False),
+        Binding("ctrl+n", "another", "And another node", show=False, priority=True),
+        Binding("ctrl+z", "take_back", "Without the last node", show=False, priority=True),
     ]
     CSS_PATH = "fork.tcss"
 
@@ -59,6 +65,12 @@ class ForkScreen(ModalScreen[Made | None]):
         self._timer: Timer | None = None
         self._preview: ForkPreview | None = None
         self._writing = False
+        self._writers: dict[str, Candidate] = {}
+        self._note = ""
+        self._looked = False
+        """The graph was loaded for a preview, so its own edges tell what would run."""
+        self._before: list[NodeUpdate] = []
+        """Writes of the same superstep that are settled; the form holds the last one."""
 
     def compose(self) -> ComposeResult:
         row = self.point.row
@@ -66,12 +78,21 @@ class ForkScreen(ModalScreen[Made | None]):
         with Vertical(id="fork-box", classes="dialog"):
             with Horizontal(id="fork-body"):
                 with Vertical(id="fork-left"):
-                    yield Label("Set", classes="fork-label", markup=False)
+                    yield Label("What to do", classes="fork-label", markup=False)
+                    yield Select[str](acts(()), allow_blank=False, id="how", compact=True)
+                    yield Label("Values", classes="fork-label", markup=False)
                     yield EditList(self.point, id="edits")
-                    yield Label("How", classes="fork-label", markup=False)
-                    yield Select[str]([(Content("set the values, no code runs"), "")], allow_blank=False, id="how", compact=True)
-                    yield Label("Next", classes="fork-label", markup=False)
-                    yield Select[str]([(Content(f"as recorded: {following}"), "")], allow_blank=False, id="goto", compact=True)
+                    yield Label("It returns, beside the values above", classes="fork-label only-update", markup=False)
+                    yield Input(placeholder='{"channel": value}', id="returns", classes="flat only-update")
+                    yield Vertical(id="merges", classes="only-update")
+                    yield Label("Next", classes="fork-label only-set", markup=False)
+                    yield Select[str](
+                        [(Content(f"as recorded: {following}"), "")],
+                        allow_blank=False,
+                        id="goto",
+                        classes="only-set",
+                        compact=True,
+                    )
                     yield Label("Thread", classes="fork-label", markup=False)
                     yield Input(
                         placeholder=f"the same: {gate.line(row.checkpoint.thread_id, 40)}", id="new-thread", classes="flat"
@@ -81,14 +102,12 @@ class ForkScreen(ModalScreen[Made | None]):
                 yield Button("Fork and run", variant="primary", id="fork-run")
                 yield Button("Fork", id="fork-only")
                 yield Button("Cancel", id="fork-cancel")
-            yield KeyLine(
-                [("enter", "edit"), ("del", "drop edit"), ("ctrl+r", "fork and run"), ("ctrl+s", "fork"), ("esc", "leave")],
-                id="fork-keys",
-            )
+            yield KeyLine(_KEYS, id="fork-keys")
 
     def on_mount(self) -> None:
         self.query_one("#edits").focus()
-        self.load_choices()
+        self.load_choices(False)
+        self._show_act()
         if self._first_edit is not None:
             self.edit_path(self._first_edit)
         self._preview_soon()
@@ -103,19 +122,18 @@ class ForkScreen(ModalScreen[Made | None]):
     # ------------------------------------------------------------------ choices
 
     @work(thread=True, group="choices")
-    def load_choices(self) -> None:
-        """The nodes that could run next, and those that could be written as."""
+    def load_choices(self, look: bool) -> None:
+        """The nodes that could run next, and those that could be written as; `look`: with the edges of the graph's own code."""
         try:
             goto = self.session.goto_candidates(self.point.address)
         except StudioError:
             goto = ()
-        try:
-            nodes = self.session.as_node_candidates(self.point.address)
-        except StudioError:
-            nodes = ()
-        self.app.call_from_thread(self._offer, goto, nodes)
+        found: Candidates | None = None
+        with contextlib.suppress(StudioError):
+            found = self.session.writers(self.point.address, look=look, graph=GraphSpec(self.app.graph))
+        self.app.call_from_thread(self._offer, goto, found)
 
-    def _offer(self, goto: tuple[str, ...], nodes: tuple[str, ...]) -> None:
+    def _offer(self, goto: tuple[str, ...], found: Candidates | None) -> None:
         if not self.is_attached:  # left meanwhile
             return
         following = labels.names(self.point.state.next or ()) or "nothing"
@@ -123,12 +141,59 @@ class ForkScreen(ModalScreen[Made | None]):
             (Content(f"as recorded: {following}"), ""),
             *((Content(f"go to {gate.line(name, 40)}"), name) for name in goto),
         ]
+        chosen = self.query_one("#goto", Select).value
         self.query_one("#goto", Select).set_options(choices)
-        ways = [
-            (Content("set the values, no code runs"), ""),
-            *((Content(f"write as {gate.line(name, 30)}, through your reducers"), name) for name in nodes),
-        ]
-        self.query_one("#how", Select).set_options(ways)
+        if any(chosen == name for _, name in choices):
+            self.query_one("#goto", Select).value = chosen
+        listed = found.found if found is not None else ()
+        self._writers = {one.node: one for one in listed}
+        self._note = found.note if found is not None else ""
+        how = self.query_one("#how", Select)
+        kept = how.value
+        how.set_options(acts(listed))
+        if kept in ("", COPY, *self._writers):
+            how.value = kept
+        self._preview_soon()
+
+    @property
+    def act(self) -> str:
+        """`set`, `update` or `copy`: what is chosen now."""
+        how = str(self.query_one("#how", Select).value or "")
+        return {"": "set", COPY: "copy"}.get(how, "update")
+
+    @on(Select.Changed, "#how")
+    def _show_act(self) -> None:
+        for name in ("set", "update"):
+            for widget in self.query(f".only-{name}"):
+                widget.display = self.act == name
+        more = [("ctrl+n", "another node"), *([("ctrl+z", "without the last")] if self._before else [])]
+        self.query_one("#fork-keys", KeyLine).say("", [*_KEYS[:2], *(more if self.act == "update" else []), *_KEYS[2:]])
+
+    def action_another(self) -> None:
+        """Settle the write in the form; the next one goes into the same superstep."""
+        if self.act != "update":
+            return
+        try:
+            write = self._write()
+        except StudioError as error:
+            self.app.complain(error, "Not yet")
+            return
+        self._before.append(write)
+        view = self.query_one("#edits", EditList)
+        view.edits.clear()
+        view.rows_changed()
+        self.query_one("#returns", Input).value = ""
+        self.query_one("#merges", Vertical).remove_children()
+        self.query_one("#how", Select).focus()
+        self._show_act()
+        self._preview_soon()
+
+    def action_take_back(self) -> None:
+        """Leave out the write that was settled last."""
+        if self._before:
+            self._before.pop()
+            self._show_act()
+            self._preview_soon()
 
     @property
     def edits(self) -> list[Edit]:
@@ -227,7 +292,8 @@ class ForkScreen(ModalScreen[Made | None]):
     # ------------------------------------------------------------------ preview
 
     @on(Select.Changed)
-    @on(Input.Changed, "#new-thread")
+    @on(Checkbox.Changed)
+    @on(Input.Changed, "#new-thread, #returns")
     def _preview_soon(self) -> None:
         if self._timer is not None:
             self._timer.stop()
@@ -244,39 +310,60 @@ class ForkScreen(ModalScreen[Made | None]):
 
     def request(self) -> ForkRequest:
         """The fork as it is asked for now. Raises StudioError where edits cannot be put together."""
-        how, goto = str(self.query_one("#how", Select).value or ""), str(self.query_one("#goto", Select).value or "")
+        goto = str(self.query_one("#goto", Select).value or "")
         thread = self.query_one("#new-thread", Input).value.strip() or None
-        if how:
-            return ForkRequest(self.point.address, as_node=how, update=self._update(), is_update=True, new_thread=thread)
+        spec = GraphSpec(self.app.graph)
+        base = ForkRequest(self.point.address, new_thread=thread, graph=spec)
+        if self.act == "update":
+            first, *more = [*self._before, self._write()]
+            return replace(
+                base, as_node=first.as_node, update=first.values, overwrite=first.overwrite, is_update=True, beside=tuple(more)
+            )
+        if self.act == "copy":
+            if self.edits:
+                raise PatchError("Values are edited; the same point again keeps them all.", "Set the state, or drop the edits.")
+            return base
         patch = Patch(
             {edit.path: edit.doc for edit in self.edits if edit.doc is not GONE},
             tuple(edit.path for edit in self.edits if edit.doc is GONE),
         )
-        return ForkRequest(self.point.address, patch=patch, goto=goto or None, new_thread=thread)
+        return replace(base, patch=patch, goto=goto or None)
 
-    def _update(self) -> Tagged_JSON:
-        """What a node would return: whole channels, with the edits inside."""
-        update: dict[str, Tagged_JSON] = {}
-        values = self.point.state.editable
-        for edit in self.edits:
-            if edit.doc is GONE:
-                raise PatchError("A node cannot remove a value.", "Set the values instead of writing as a node.")
-            channel = tagged.split_path(edit.path)[0]
-            whole = tagged.join_path([channel])
-            if edit.path == whole:
-                update[channel] = edit.doc
-            else:
-                stored = tagged.get(values, edit.path)
-                values = tagged.set_in(values, edit.path, tagged.from_tagged(edit.doc, stored))
-                update[channel] = tagged.to_tagged(values[channel])
-        return update
+    def _write(self) -> NodeUpdate:
+        """What the chosen node would return: whole channels with the edits inside, and what is typed beside them."""
+        edits = {edit.path: edit.doc for edit in self.edits if edit.doc is not GONE}
+        gone = [edit.path for edit in self.edits if edit.doc is GONE]
+        found: Tagged_JSON = forkwords.returned(self.point.state.values, edits, gone) if self.edits else None
+        text = self.query_one("#returns", Input).value.strip()
+        if text:
+            typed = tagged.loads(text)
+            if found is not None and (not isinstance(typed, dict) or set(typed) & set(found)):
+                raise PatchError("A value is edited and stands in what the node returns, too.", "Give it in one of the two.")
+            found = {**found, **typed} if found is not None else typed
+        write = NodeUpdate(str(self.query_one("#how", Select).value), found)
+        ticked = [box.name or "" for box in self.query("#merges Checkbox").results(Checkbox) if box.value]
+        return replace(write, overwrite=tuple(name for name in ticked if name in write.channels))
+
+    def _offer_replacing(self, preview: ForkPreview | None) -> None:
+        """A tick for each channel that a reducer merges into, and for those that are ticked."""
+        boxes = list(self.query("#merges Checkbox").results(Checkbox))
+        ticked = [box.name for box in boxes if box.value and box.name]
+        names = list(dict.fromkeys([*ticked, *(preview.merged if preview is not None and preview.can_replace else ())]))
+        if names == [box.name for box in boxes]:
+            return
+        area = self.query_one("#merges", Vertical)
+        area.remove_children()
+        area.mount_all(
+            Checkbox(Content(f"replace {gate.line(name, 30)}, not merge (Overwrite)"), name in ticked, name=name, compact=True)
+            for name in names
+        )
 
     @work(thread=True, exclusive=True, group="preview")
     def build_preview(self, serial: int, request: ForkRequest) -> None:
         worker = get_current_worker()
         try:
             preview = self.session.preview(request)
-            lines = preview_lines(preview, request, self.point)
+            lines = preview_lines(preview, request, self.point, self._writers, self._note)
             message = PreviewReady(serial, preview, lines)
         except StudioError as error:
             message = PreviewReady(serial, None, (), error)
@@ -288,6 +375,11 @@ class ForkScreen(ModalScreen[Made | None]):
             return
         self._preview = event.preview
         lines = event.lines
+        if self.act == "update" and event.preview is not None and event.preview.refused is None:
+            self._offer_replacing(event.preview)
+            if not self._looked:  # the graph was loaded for this preview: now its own edges can tell
+                self._looked = True
+                self.load_choices(True)
         if event.error is not None:
             lines = (
                 Line(draw.own("This fork cannot be made", "bold $error"), 1),
@@ -353,31 +445,3 @@ class ForkScreen(ModalScreen[Made | None]):
 
     def action_leave(self) -> None:
         self.dismiss(None)
-
-
-def preview_lines(preview: ForkPreview, request: ForkRequest, point: Point) -> tuple[Line, ...]:
-    """A fork as a promise: what changes, what runs next, what to know, what stays."""
-    lines: list[Line] = [Line(draw.own("What changes", "bold $primary"), 1)]
-    if preview.changes:
-        lines += changes.changes(preview.changes, None, show_secrets=point.show_secrets, heads=False)
-    else:
-        lines.append(Line(draw.own("Nothing: the same point again.", "$quiet"), 2))
-    lines += [BLANK, Line(draw.own("Then runs", "bold $primary"), 1)]
-    if preview.next is None:
-        lines.append(Line(draw.own("cannot be known before it runs", "$quiet"), 2))
-    elif preview.next:
-        lines.append(Line(draw.text(labels.names(preview.next), "bold", 200), 2))
-    else:
-        lines.append(Line(draw.own("nothing: this is the end of the thread", "$quiet"), 2))
-    if preview.refused is not None:
-        lines += [BLANK, Line(draw.own("Refused", "bold $error"), 1), Line(draw.text(preview.refused, width=600), 2)]
-    if preview.warnings:
-        lines += [BLANK, Line(draw.own("To know", "bold $wait"), 1)]
-        lines += [Line(draw.own("! ", "$wait bold") + draw.text(words, width=600), 2, hanging=2) for words in preview.warnings]
-    where = "a new thread" if request.new_thread else "the same thread, beside this checkpoint"
-    lines += [
-        BLANK,
-        Line(draw.own("Stays", "bold $primary"), 1),
-        Line(draw.own(f"the opened file, byte for byte; the fork goes to the scratch file, in {where}", "$quiet"), 2),
-    ]
-    return tuple(lines)
