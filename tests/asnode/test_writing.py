@@ -333,3 +333,23 @@ class TestRefusals:
             )
             assert found.code == 1
             assert "has format 9" in found.out + found.err
+
+    def test_a_value_that_cannot_be_rebuilt_is_not_written_on(self, studio: Studio, tmp_path: Path) -> None:
+        from tests.forks.graphs import delta_graph
+
+        path = tmp_path / "delta.sqlite"
+        with saver_at(path) as saver:
+            delta_graph(saver).invoke({"lines": ["first"]}, config("t"))
+        connection = sqlite3.connect(path)
+        with connection:
+            newest = "SELECT max(checkpoint_id) FROM checkpoints"
+            connection.execute(f"DELETE FROM checkpoints WHERE checkpoint_id < ({newest})")
+            connection.execute("DELETE FROM writes")
+        connection.close()
+        before = path.read_bytes()
+        for act in ([], ["--new-thread", "other"], ["--in-place", "--yes"]):
+            found = studio("fork", path, "head", "--as-node", "three", "--update", '{"lines": ["x"]}', *act)
+            assert found.code == 1, found.out
+            assert "lines cannot be rebuilt at this checkpoint" in found.err
+            assert "Set the state" in found.err
+        assert path.read_bytes() == before
