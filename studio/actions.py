@@ -101,7 +101,7 @@ ACTIONS: tuple[Action, ...] = (
         "messages",
         "Edit messages",
         "Edit, delete, insert and reorder the messages of this state, then fork.",
-        ("m",),
+        ("e",),
         ("checkpoint",),
         "Change",
     ),

@@ -10,6 +10,7 @@ from studio.errors import PatchError
 from studio.model import Tagged_JSON, Value
 from studio.render.gate import line
 from studio.requests import ForkPreview, ForkRequest
+from studio.value import MISSING
 
 
 class Act(NamedTuple):
@@ -36,11 +37,11 @@ def returned(values: Mapping[str, Value], edits: Mapping[str, Tagged_JSON], unse
     state = dict(values)
     for path, doc in edits.items():
         channel = tagged.split_path(path)[0]
-        if path == tagged.join_path([channel]):
-            found[channel] = doc
+        if path == tagged.join_path([channel]):  # it may name parts of the stored value by their place
+            state = {**state, channel: tagged.from_tagged(doc, state.get(channel, MISSING))}
         else:
             state = tagged.set_in(state, path, tagged.from_tagged(doc, tagged.get(state, path)))
-            found[channel] = tagged.to_tagged(state[channel])
+        found[channel] = tagged.to_tagged(state[channel])
     return found
 
 

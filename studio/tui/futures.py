@@ -37,7 +37,7 @@ class Futures(Place):
     def do_fork(self) -> None:
         self._fork(None)
 
-    def _fork(self, path: str | None) -> None:
+    def _fork(self, path: str | None, *, messages: bool = False) -> None:
         from studio.tui.screens.fork import ForkScreen
 
         if self._refused():
@@ -45,11 +45,11 @@ class Futures(Place):
         if self.point is None or self.here is None or self.point.address != self.here.checkpoint.address:
             self.app.tell("Still reading this checkpoint …")
             return
-        self.app.push_screen(ForkScreen(self.session, self.point, edit=path), self._forked)
+        self.app.push_screen(ForkScreen(self.session, self.point, edit=path, messages=messages), self._forked)
 
     def do_messages(self) -> None:
         """Fork by editing the messages; a channel that is selected is taken."""
-        self._fork(None)
+        self._fork(self.selected_path, messages=True)
 
     def do_copy_fork(self) -> None:
         row = self.here

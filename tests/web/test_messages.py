@@ -263,7 +263,7 @@ def test_messages_are_edited_by_keys_alone_in_a_real_browser(browser: Any, tmp_p
     at = "/f/edit.sqlite?thread=t&at=2&tab=conversation"
     with served(tmp_path / "edit.sqlite", tmp_path, at) as url, visit(browser, url) as seen:
         page = seen.page
-        page.keyboard.press("m")
+        page.keyboard.press("e")
         page.focus("[aria-label='Edit message 0']")
         page.keyboard.press("ArrowDown")
         page.wait_for_selector("[aria-label='Edit message 1']:focus")

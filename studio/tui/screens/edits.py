@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from textual.content import Content
 
-from studio import tagged
+from studio import rewriting, tagged
 from studio.errors import StudioError
 from studio.model import Tagged_JSON
 from studio.render import gate
@@ -33,10 +33,12 @@ class EditList(RowView):
         super().__init__(id=id)
         self._point = point
         self.edits: list[Edit] = []
+        self.channels = rewriting.channels(point.state, show_secrets=point.show_secrets)
+        """Those whose messages can be edited."""
 
     @property
     def row_count(self) -> int:
-        return len(self.edits) + 2
+        return len(self.edits) + (3 if self.channels else 2)
 
     def draw_row(self, index: int, width: int, here: bool) -> list[Content]:
         bar = Content.styled("▌" if here else " ", "$primary bold")
@@ -44,6 +46,8 @@ class EditList(RowView):
             return [bar + draw.own(" + ", "$primary bold") + draw.own("a value of the state", "$quiet")]
         if index == len(self.edits) + 1:
             return [bar + draw.own(" + ", "$primary bold") + draw.own("the whole state as JSON", "$quiet")]
+        if index == len(self.edits) + 2:
+            return [bar + draw.own(" + ", "$primary bold") + draw.own("the messages, one by one", "$quiet")]
         edit = self.edits[index]
         shows = self._point.show_secrets
         path = draw.text(edit.path, "bold", max(8, width // 2))
@@ -58,4 +62,8 @@ class EditList(RowView):
 
 
 def _short(doc: Tagged_JSON, room: int) -> str:
+    if isinstance(doc, list) and any(tagged.is_item(item) for item in doc):
+        kept = sum(1 for item in doc if tagged.is_item(item))
+        new = f" and {len(doc) - kept} more" if len(doc) > kept else ""
+        return gate.line(f"{kept} stored messages in a new order{new}", room)
     return gate.line(tagged.dumps(doc), room)

@@ -33,6 +33,7 @@ from studio.tui.screens.edits import GONE, Edit, EditList
 from studio.tui.screens.promised import COPY, acts, preview_lines
 
 if TYPE_CHECKING:
+    from studio.rewriting import Rewriting
     from studio.running.candidates import Candidate, Candidates
     from studio.session import Session
     from studio.tui.app import StudioApp
@@ -53,14 +54,18 @@ class ForkScreen(ModalScreen[Made | None]):
         Binding("x", "remove_value", "Remove the value", show=False),
         Binding("ctrl+n", "another", "And another node", show=False, priority=True),
         Binding("ctrl+z", "take_back", "Without the last node", show=False, priority=True),
+        Binding("e", "messages", "Edit the messages", show=False),
     ]
     CSS_PATH = "fork.tcss"
 
-    def __init__(self, session: Session, point: Point, edit: str | None = None) -> None:
+    def __init__(self, session: Session, point: Point, edit: str | None = None, *, messages: bool = False) -> None:
         super().__init__()
         self.session = session
         self.point = point
         self._first_edit = edit
+        self._messages_first = messages
+        self.chats: dict[str, Rewriting] = {}
+        """Channels whose messages were edited one by one."""
         self._serial = 0
         self._timer: Timer | None = None
         self._preview: ForkPreview | None = None
@@ -108,7 +113,9 @@ class ForkScreen(ModalScreen[Made | None]):
         self.query_one("#edits").focus()
         self.load_choices(False)
         self._show_act()
-        if self._first_edit is not None:
+        if self._messages_first:
+            self.edit_messages(self._first_edit or "")
+        elif self._first_edit is not None:
             self.edit_path(self._first_edit)
         self._preview_soon()
 
@@ -234,8 +241,10 @@ class ForkScreen(ModalScreen[Made | None]):
             from studio.tui.screens.pick import PickScreen
 
             self.app.push_screen(PickScreen(self.point), self._picked)
-        else:
+        elif event.index == len(self.edits) + 1:
             self.edit_whole()
+        else:
+            self.edit_messages()
 
     def _picked(self, path: str | None) -> None:
         if path is not None:
@@ -288,6 +297,28 @@ class ForkScreen(ModalScreen[Made | None]):
         for channel in before:
             if channel not in edited.doc:
                 self._put(Edit(tagged.join_path([channel]), GONE))
+
+    def action_messages(self) -> None:
+        self.edit_messages()
+
+    def edit_messages(self, path: str = "") -> None:
+        """Open the message editor, on the channel of a path where it holds messages."""
+        from studio.tui.screens import rewritten
+
+        rewritten.edit_messages(self, path)
+
+    @property
+    def channels(self) -> list[str]:
+        """Channels whose messages can be edited one by one."""
+        return self.query_one("#edits", EditList).channels
+
+    def put_all(self, edits: list[Edit]) -> None:
+        """Replace the list of edits."""
+        view = self.query_one("#edits", EditList)
+        view.edits[:] = edits
+        view.rows_changed()
+        view.focus()
+        self._preview_soon()
 
     # ------------------------------------------------------------------ preview
 
