@@ -33,7 +33,7 @@ _KINDS: tuple[tuple[Any, str], ...] = (
     ((dict, MapValue), "map"),
     (type(None), "null"),
 )
-_NO_ENUM = ("builtins", "collections", "decimal", "uuid", "ipaddress", "zoneinfo", "pydantic", "pathlib", "numpy")
+NO_ENUM = ("builtins", "collections", "decimal", "uuid", "ipaddress", "zoneinfo", "pydantic", "pathlib", "numpy")
 """Modules whose classes are stored as one argument and are no enums."""
 _DATACLASS, _ENUM = 2, 0
 _NO_DATE = (ValueError, TypeError, InvalidOperation, OverflowError, AttributeError)
@@ -52,7 +52,7 @@ def kind_of(stored: Value) -> str:
 def is_enum(value: Value) -> bool:
     """Whether a value is stored as LangGraph stores a member of an enum. The class itself is not looked at."""
     return (
-        isinstance(value, Tagged) and value.code == _ENUM and value.kind == "args" and value.module.split(".")[0] not in _NO_ENUM
+        isinstance(value, Tagged) and value.code == _ENUM and value.kind == "args" and value.module.split(".")[0] not in NO_ENUM
     )
 
 

@@ -13,7 +13,7 @@ from studio import rewriting as rewriting_core
 from studio.calling import SubgraphRun
 from studio.errors import RefError, StudioError
 from studio.growing import Compared
-from studio.model import Address, Comparison, Row, State, Value
+from studio.model import Address, Comparison, Row, State, Tagged_JSON, Value
 from studio.render import gate, masking, preview, shell
 from studio.runs import Run
 from studio.session import Session
@@ -164,6 +164,12 @@ class Desk:
             return tagged.get(self.state.editable, path), True
         except StudioError:
             return None, False
+
+    def document_at(self, path: str) -> Tagged_JSON:
+        """The value at a path as a form has it, secrets masked; null where there is none."""
+        value, _ = self.value_at(path)
+        name = masking.name_in(path, dict(self.state.values))
+        return masking.document(value, name, show_secrets=self.session.show_secrets, readable=False)
 
     @cached_property
     def selected_path(self) -> str | None:

@@ -12,7 +12,7 @@ from starlette.datastructures import FormData
 from studio import tagged
 from studio.errors import PatchError, StudioError, UsageError
 from studio.model import Address
-from studio.render import forkwords, gate
+from studio.render import bare, forkwords, gate
 from studio.requests import ForkRequest, GraphSpec, NodeUpdate, Patch, RunRequest
 from studio.running import options as run_options
 from studio.running.options import RunOptions
@@ -23,7 +23,7 @@ from studio.web.views import forks
 
 MOST_EDITS = 50
 """Values edited in one form; a patch file has no such limit."""
-KINDS = ("text", "json")
+KINDS = ("text", "value", "json")
 MODES = ("set", "update", "copy")
 MOST_ALSO = 20
 """Further nodes written as in one form."""
@@ -121,7 +121,7 @@ def _edits(desk: Desk, form: FormData, act: str) -> tuple[list[forks.EditRow], d
         flipped = verb == "flip" and target == str(index)
         doc: Any = text
         try:
-            doc = text if kind == "text" else tagged.loads(text)
+            doc = text if kind == "text" else bare.filled(desk.document_at(path), text) if kind == "value" else tagged.loads(text)
         except PatchError as error:
             message, line = error.message, getattr(error, "line", 0) or line_in(error.message)
         if flipped and not message:
@@ -177,6 +177,8 @@ def _showable(kind: str, text: str) -> tuple[str, str]:
         return kind, text
     if kind == "text":
         return "json", tagged.dumps(text)
+    if kind == "value":
+        return kind, gate.clean(text)
     try:
         return kind, tagged.dumps(tagged.loads(text), indent=2)
     except PatchError:
@@ -185,11 +187,14 @@ def _showable(kind: str, text: str) -> tuple[str, str]:
 
 def _flip(kind: str, text: str, doc: Any) -> tuple[str, str, str]:
     """The other form of the same value: a text as JSON, or a JSON text as it is."""
-    if kind == "text":
+    if kind != "json":
         return "json", tagged.dumps(doc, indent=2), ""
+    alone = bare.bare(doc)
+    if alone is not None:
+        return "value", alone.text, ""
     if isinstance(doc, str) and forks.plain_text(doc):
         return "text", doc, ""
-    return "json", text, "only a text without control characters can be edited as text"
+    return "json", text, "only a text without control characters, or a typed value, can be edited without JSON"
 
 
 def _same(now: Any, exists: bool, doc: Any, show_secrets: bool) -> bool:

@@ -11,17 +11,19 @@ from typing import Protocol
 from studio import tagged
 from studio.errors import StudioError
 from studio.model import Change, Value
-from studio.render import forkwords, gate, labels, likeness, masking, preview, questions, runwords, secrets
+from studio.render import bare, forkwords, gate, labels, likeness, masking, preview, questions, runwords, secrets
 from studio.requests import ForkPreview, ForkRequest, RunPlan
 from studio.running.candidates import Candidates
 from studio.running.options import FIELDS, Field
 from studio.running.ways import NOTHING_LEFT
-from studio.value import MISSING, Missing
+from studio.value import MISSING, Missing, Tagged
 from studio.web.views import rewriting
 from studio.web.views.values import Shown, Span, shown, text_spans
 
 MOST_PREVIEW = 40
 MOST_DETAILS = 24
+LARGEST = 100_000
+"""Stored bytes of a typed value that gets a form of its own."""
 NOTHING_RUNS = "Nothing is left to run here: the graph had ended. Choose a node to go on with under “More ways”."
 
 
@@ -49,14 +51,18 @@ class EditRow:
     label: str
     text: str
     form: str
-    """`text` (a plain string, as it is) or `json` (tagged JSON)."""
+    """`text` (a plain string, as it is), `value` (just the value of a typed one) or `json` (tagged JSON)."""
     lines: int
     now: Shown
     unset: bool = False
     error: str = ""
     error_line: int = 0
-    is_text: bool = False
-    """A text: it can be edited as it is or as JSON."""
+    how: str = ""
+    """How it is edited, in words: `as text`, `as JSON`, `datetime.date, as ISO 8601`."""
+    flip: str = ""
+    """Words of the other way to edit it; empty where there is none."""
+    is_json: bool = False
+    """What stands in the field is JSON."""
     big: bool = False
     """Too long for the small box: opened in the large editor."""
 
@@ -267,10 +273,15 @@ def edit_row(
     """A value as a form row. A plain string is edited as it is unless a browser's form would change it. `root`: the state that
     the path leads into."""
     key = masking.name_in(path, root)
-    chosen = form or ("text" if plain_text(value) and not secrets.reason(key, value) else "json")
+    alone = _alone(value, key, show_secrets)
+    chosen = form or ("text" if plain_text(value) and not secrets.reason(key, value) else "value" if alone else "json")
     body = text
     if body is None:
-        body = value if chosen == "text" and isinstance(value, str) else json_text(value, key, show_secrets)
+        if chosen == "value" and alone is not None:
+            body = alone.text
+        else:
+            body = value if chosen == "text" and isinstance(value, str) else json_text(value, key, show_secrets)
+    other = "edit as text" if plain_text(value) else "edit just its value" if alone else ""
     lines = body.count("\n") + 1
     return EditRow(
         index=index,
@@ -281,7 +292,9 @@ def edit_row(
         lines=max(1, min(12, max(lines, len(body) // 42 + 1))),
         now=shown(value, key, path=path),
         unset=unset,
-        is_text=plain_text(value),
+        how="as text" if chosen == "text" else alone.what if chosen == "value" and alone else "as JSON",
+        flip="edit as JSON" if chosen != "json" else other,
+        is_json=chosen == "json" or (chosen == "value" and alone is not None and alone.is_json),
         error=gate.line(error, 300),
         error_line=error_line,
         big=len(body) > 600 or lines > 12,
@@ -296,6 +309,14 @@ def plain_text(value: Value) -> bool:
 def json_text(value: Value, key: str | None, show_secrets: bool) -> str:
     """Tagged JSON of a value; a masked part stands for the stored one."""
     return tagged.dumps(masking.document(value, key, show_secrets=show_secrets, readable=False), indent=2)
+
+
+def _alone(value: Value, key: str | None, show_secrets: bool) -> bare.Bare | None:
+    """Just the value of a typed one; a very large object has no form of its own."""
+    size = len(value.raw or b"") if isinstance(value, Tagged) else len(value) if isinstance(value, bytes) else LARGEST + 1
+    if size > LARGEST:
+        return None
+    return bare.bare(masking.document(value, key, show_secrets=show_secrets, readable=False))
 
 
 def promise(
