@@ -22,7 +22,7 @@ from textual.widgets import Static, TextArea
 from studio import tagged
 from studio.errors import PatchError
 from studio.model import Tagged_JSON, Value
-from studio.render import gate, labels, masking
+from studio.render import bare, gate, labels, masking
 from studio.tui import draw
 from studio.tui.keys import KeyLine
 
@@ -100,6 +100,10 @@ class EditScreen(ModalScreen[Edited | None]):
         self._first = tagged.dumps(self._doc, indent=2)
         self._as_text = _plain(self._doc)
         """A text is edited as it is; anything else, and a text on request, as JSON."""
+        self._bare = None if self._as_text or len(self._first) > LIMIT else bare.bare(self._doc)
+        """A typed value is edited as just its value; on request as JSON with its type."""
+        self._shell = self._doc
+        """What a bare value goes back into."""
 
     def compose(self) -> ComposeResult:
         with Vertical(classes="dialog"):
@@ -111,7 +115,7 @@ class EditScreen(ModalScreen[Edited | None]):
     def on_mount(self) -> None:
         self.query_one(Vertical).border_title = draw.text(self._title, "bold", 90)
         area = self._area
-        area.plain_text = self._as_text
+        area.plain_text = self._is_plain
         area.load_text(self._shown(self._doc))
         self._say_keys()
         self.query_one(Vertical).styles.height = max(9, min(self._first.count("\n") + len(self._first) // 90 + 7, 36))
@@ -124,17 +128,28 @@ class EditScreen(ModalScreen[Edited | None]):
     def _area(self) -> JsonArea:
         return self.query_one("#editor", JsonArea)
 
+    @property
+    def _is_plain(self) -> bool:
+        """Whether the area holds text, no JSON to colour."""
+        return self._as_text or (self._bare is not None and not self._bare.is_json)
+
     def _shown(self, doc: Tagged_JSON) -> str:
+        if self._bare is not None:
+            return self._bare.text
         return doc if self._as_text and isinstance(doc, str) else tagged.dumps(doc, indent=2)
 
     def _say_keys(self) -> None:
         items = [("ctrl+s", "keep"), ("esc", "leave"), ("ctrl+o", "$EDITOR")]
-        if self._as_text or _plain(self._doc):
-            items.insert(2, ("ctrl+t", "edit as JSON" if self._as_text else "edit as text"))
+        if self._as_text or self._bare is not None:
+            items.insert(2, ("ctrl+t", "edit as JSON"))
+        elif _plain(self._doc) or bare.bare(self._doc) is not None:
+            items.insert(2, ("ctrl+t", "edit as text" if _plain(self._doc) else "just its value"))
         self.query_one("#edit-keys", KeyLine).say(items=items)
 
     def _read(self) -> Tagged_JSON:
         """The document in the editor. Raises PatchError with line and column."""
+        if self._bare is not None:
+            return bare.filled(self._shell, self._area.text)
         return self._area.text if self._as_text else tagged.loads(self._area.text)
 
     @on(TextArea.Changed, "#editor")
@@ -146,6 +161,8 @@ class EditScreen(ModalScreen[Edited | None]):
             self._refuse(error.message)
             return
         kind = "text, as it is" if self._as_text else f"{_kind(doc)}, as JSON"
+        if self._bare is not None:
+            kind = self._bare.what
         if doc == self._doc and type(doc) is type(self._doc):
             state.update(Content.styled(f"  {kind}, unchanged", "$faint"))
         else:
@@ -170,10 +187,13 @@ class EditScreen(ModalScreen[Edited | None]):
         except PatchError as error:
             self._refuse(f"The text stays as it is: {error.message}")
             return
-        if not self._as_text and not _plain(doc):
-            self._refuse("Only a text without control characters can be edited as text.")
+        found = None if self._as_text or self._bare is not None else bare.bare(doc)
+        if not self._as_text and self._bare is None and found is None and not _plain(doc):
+            self._refuse("Only a text without control characters, or a typed value, can be edited without JSON.")
             return
-        self._as_text = self._area.plain_text = not self._as_text
+        self._as_text = not self._as_text and self._bare is None and found is None
+        self._bare, self._shell = found, doc
+        self._area.plain_text = self._is_plain
         self._area.load_text(self._shown(doc))
         self._say_keys()
         self._judge()
