@@ -368,6 +368,7 @@ class Desk:
             action=self.place.url("fork", [("large", "1")] if large else []),
             preview_action=self.place.url("preview"),
             edit_href=self.place.url("edit"),
+            whole_href=self.place.url("edit", [("whole", "1")]),
             edits=given.edits,
             hint="Choose a value in the middle to change it here, or run this point again as it is.",
             goto_options=forks.named(_quiet(lambda: self.session.goto_candidates(self.address))) if known else (),

@@ -23,6 +23,8 @@ from studio.web.views import forks
 
 MOST_EDITS = 50
 """Values edited in one form; a patch file has no such limit."""
+WHOLE = ""
+"""The path of the whole state."""
 KINDS = ("text", "value", "json")
 MODES = ("set", "update", "copy")
 MOST_ALSO = 20
@@ -113,7 +115,7 @@ def _edits(desk: Desk, form: FormData, act: str) -> tuple[list[forks.EditRow], d
     unset: list[str] = []
     wrong = False
     for index, (path, kind, text) in enumerate(_sent_edits(form)):
-        if verb == "drop" and target == str(index):
+        if verb == "drop" and target in (str(index), "all"):
             continue
         text = text.replace("\r\n", "\n")
         now, exists = desk.value_at(path)
@@ -127,7 +129,9 @@ def _edits(desk: Desk, form: FormData, act: str) -> tuple[list[forks.EditRow], d
         if flipped and not message:
             kind, text, message = _flip(kind, text, doc)
         gone = str(index) in removed
-        if gone and not flipped:
+        if path == WHOLE and not message:
+            message = _whole(desk, doc, patch, unset)
+        elif gone and not flipped:
             unset.append(path)
         elif not message and not _same(now, exists, doc, desk.session.show_secrets):
             patch[path] = doc
@@ -148,6 +152,18 @@ def _edits(desk: Desk, form: FormData, act: str) -> tuple[list[forks.EditRow], d
             )
         )
     return rows, patch, unset, wrong
+
+
+def _whole(desk: Desk, doc: Any, patch: dict[str, Any], unset: list[str]) -> str:
+    """Take the whole state apart: an edit for each channel that differs. What is wrong with it, or ""."""
+    if not isinstance(doc, dict) or any(name[:1] == "$" for name in doc):
+        return "The state must stay an object with one key per channel."
+    for name, one in doc.items():
+        path = tagged.join_path([name])
+        if not _same(*desk.value_at(path), one, desk.session.show_secrets):
+            patch[path] = one
+    unset += [path for name in desk.state.values if name not in doc and (path := tagged.join_path([name]))]
+    return ""
 
 
 def _sent_edits(form: FormData) -> list[tuple[str, str, str]]:

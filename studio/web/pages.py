@@ -164,8 +164,12 @@ def router(book: Book, pages: Pages, stopping: Callable[[], bool]) -> APIRouter:
         """The large editor, in place of the centre column."""
         at = desk(request, file)
         path = at.place.path or at.selected_path
+        whole = decode(request.scope["query_string"]).get("whole") == "1"
         box = at.fork_box(large=True)
-        if not box.edits and path is not None and at.value_at(path)[1]:
+        if whole:
+            row = forks.whole_row(at.state.values, show_secrets=at.session.show_secrets)
+            box = at.fork_box(at.input_of((row,)), large=True)
+        elif not box.edits and path is not None and at.value_at(path)[1]:
             root = at.state.editable
             row = forks.edit_row(0, path, at.value_at(path)[0], show_secrets=at.session.show_secrets, root=root)
             box = at.fork_box(at.input_of((row,)), large=True)

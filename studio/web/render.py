@@ -43,6 +43,7 @@ MODULES = (
     "js/panels.js",
     "js/copy.js",
     "js/editor.js",
+    "js/keep.js",
     "js/messages.js",
 )
 

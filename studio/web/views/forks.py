@@ -148,6 +148,8 @@ class ForkBox:
     action: str
     preview_action: str
     edit_href: str
+    whole_href: str
+    """The large editor on the whole state."""
     edits: tuple[EditRow, ...]
     hint: str
     goto_options: tuple[tuple[str, str], ...]
@@ -286,7 +288,7 @@ def edit_row(
     return EditRow(
         index=index,
         path=path,
-        label=gate.line(path or "/", 200),
+        label=gate.line(path, 200) if path else "the whole state: one key per channel, only what you change is set",
         text=body,
         form=chosen,
         lines=max(1, min(12, max(lines, len(body) // 42 + 1))),
@@ -309,6 +311,12 @@ def plain_text(value: Value) -> bool:
 def json_text(value: Value, key: str | None, show_secrets: bool) -> str:
     """Tagged JSON of a value; a masked part stands for the stored one."""
     return tagged.dumps(masking.document(value, key, show_secrets=show_secrets, readable=False), indent=2)
+
+
+def whole_row(values: Mapping[str, Value], *, show_secrets: bool) -> EditRow:
+    """The whole state as one row; what is very long is cut there and stands for what is stored."""
+    doc = masking.document(dict(values), show_secrets=show_secrets, readable=False, limit=LARGEST)
+    return edit_row(0, "", dict(values), form="json", text=tagged.dumps(doc, indent=2), show_secrets=show_secrets)
 
 
 def _alone(value: Value, key: str | None, show_secrets: bool) -> bare.Bare | None:
