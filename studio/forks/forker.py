@@ -57,7 +57,8 @@ class Forker:
             reason = error.message if error.message.endswith((".", "?", "!")) else f"{error.message}."
             return ForkPreview((), None, (), f"{reason} {error.hint}".strip())
         after = self._visible(plan)
-        sends = tuple(diff(*map(_sends, (plan.state.editable, patch.values_to_edit(plan.draft, {})))))
+        edited = PENDING_SENDS in plan.draft.edited and bool(request.patch)
+        sends = tuple(diff(*map(_sends, (plan.state.editable, patch.values_to_edit(plan.draft, {}))))) if edited else ()
         return ForkPreview((*diff(plan.state.values, after), *sends), plan.next, tuple(plan.warnings), None, after)
 
     def goto_candidates(self, address: Address) -> tuple[str, ...]:
