@@ -153,8 +153,10 @@ class Session(Acting):
         self._unread[path] = Problem("forks-unreadable", path, f"forks or runs that were kept cannot be read: {error.message}")
 
     def _read_origins(self) -> None:
-        self.forest.set_origins(self._origins())
-        self.forest.set_promoted(self._promoted())
+        origins, promoted = self._origins(), self._promoted()
+        self.forest.set_origins(origins)
+        self.forest.set_promoted(promoted)
+        self.spots.set_forks({fork: origin for fork, (origin, _) in origins.items()}, promoted)
         self.forest.set_updates(self.updates())
 
     def _origins(self) -> dict[Address, tuple[Address, str]]:
@@ -227,6 +229,7 @@ class Session(Acting):
     def tree(self, thread_id: str) -> CheckpointTree:
         """The thread's tree as of the last look; grows in place on `refresh`. Raises RefError: no such thread."""
         with self._lock:
+            self.spots.note_tree(thread_id)
             tree = self.forest.tree(thread_id)
         if not len(tree):
             raise self._no_thread(thread_id)
@@ -240,6 +243,7 @@ class Session(Acting):
     def passing_tree(self, thread_id: str) -> CheckpointTree:
         """The thread's tree for one look: it is not kept, and does not grow."""
         with self._lock:
+            self.spots.note_tree(thread_id)
             return self.forest.passing(thread_id)
 
     def resolve(self, ref: str, thread_id: str | None = None, ns: str | None = None) -> Address:

@@ -8,7 +8,7 @@ all of the tree that a look at it needs. Everywhere else, and once there is a tr
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Collection, Mapping, Sequence
 
 from msgspec import Struct
 
@@ -54,10 +54,24 @@ class Spots:
         self._explainer = explainer
         self._forest = forest
         self._known: dict[str, tuple[object, _Long | None]] = {}
+        self._trees: set[str] = set()
+        """Threads whose rows got their numbers from a tree."""
+        self._origins: Mapping[Address, Address] = {}
+        self._promoted: Collection[Address] = ()
+
+    def note_tree(self, thread_id: str) -> None:
+        """A tree gives, or gave, the rows of a thread their numbers."""
+        self._trees.add(thread_id)
+
+    def set_forks(self, origins: Mapping[Address, Address], promoted: Collection[Address]) -> None:
+        """The recorded forks with what they were made from, and the rows that were put into the base."""
+        if (origins, promoted) != (self._origins, self._promoted):
+            self._trees.update(held for held, (_, long) in self._known.items() if long is not None)  # what was proven is older
+        self._origins, self._promoted = origins, promoted
 
     def _long(self, thread_id: str) -> _Long | None:
         """A thread whose root checkpoints have their places as their numbers, as long as no tree has given any."""
-        if self._forest.has_numbered(thread_id):
+        if thread_id in self._trees or any(thread_id == at.thread_id for at in self._promoted):
             return None
         token = self._overlay.token()
         held = self._known.get(thread_id)
@@ -67,12 +81,23 @@ class Spots:
         chain = store.line(thread_id, LONG) if store is not None else None
         if self._overlay.token() != token:
             return None
-        found = _Long(thread_id, chain, store) if chain is not None and store is not None else None
+        found = (
+            _Long(thread_id, chain, store) if chain is not None and store is not None and self._hang(chain, thread_id) else None
+        )
         self._known[thread_id] = (token, found)
         if found is not None:
             self._forest.note_numbered(thread_id, self._overlay.cursor_behind(found.chain.last_row))
             self._explainer.note_children(thread_id, self._children_of)
         return found
+
+    def _hang(self, chain: Chain, thread_id: str) -> bool:
+        """Whether each recorded fork stands behind what it was made from, which its line comes from."""
+        for fork, origin in self._origins.items():
+            if fork.thread_id == thread_id == origin.thread_id and not fork.checkpoint_ns:
+                here, there = chain.index(fork.checkpoint_id), chain.index(origin.checkpoint_id)
+                if here is not None and (origin.checkpoint_ns or (there is not None and there >= here)):
+                    return False
+        return True
 
     def _at(self, address: Address) -> tuple[_Long, int] | None:
         long = self._long(address.thread_id) if not address.checkpoint_ns else None
@@ -117,6 +142,8 @@ class Spots:
         long = self._long(thread_id)
         if long is None or len(long.chain.spaces) > 1 or isinstance(long.chain, Forked):
             return None
+        if any(thread_id == fork.thread_id for fork in self._origins):
+            return None
         survey = long.store.survey(thread_id, long.chain)
         self._overlay.writes_end(thread_id)  # notes writes that wait for a checkpoint
         if survey is None:
@@ -156,7 +183,9 @@ class Spots:
         return part
 
     def _may_be_copy(self, long: _Long, at: int) -> bool:
-        """Whether a row may be a copy of one beside it, which only a look at both tells."""
+        """Whether a row is a recorded fork, or may be a copy of one beside it, which only a look at both tells."""
+        if long.address(at) in self._origins:
+            return True
         return long.chain.has_kin(at) and any(header.source == "fork" for header in long.header(at))
 
     def above(self, address: Address) -> tuple[Address | None] | None:

@@ -12,12 +12,16 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from msgspec import Struct
 
+from studio.forest import Forest
+from studio.requests import ForkRequest, Patch
 from studio.stores.chain import Chain
 from studio.stores.forked import Forked
 from studio.stores.sqlite import SqliteStore
+from studio.tree import CheckpointTree
 from studio.value import encode
 from tests.cli.conftest import Studio, studio
-from tests.test_spots import TABLES, UNIQUE, agree, any_length, named, opened, without_tree
+from tests.factories import make_states
+from tests.test_spots import TABLES, UNIQUE, agree, any_length, named, opened, without_lanes, without_tree
 
 __all__ = ["any_length", "studio", "without_tree"]
 
@@ -180,3 +184,35 @@ def test_a_copy_in_a_long_thread_hangs_from_what_it_was_made_from(tmp_path: Path
         assert not isinstance(copy, str)
         assert session.row(copy).label == tree.row(copy).label == "copy of #1001"
         assert session.base_of(copy) == whole.base_of(copy) == named(whole, "1001", None)
+
+
+@pytest.mark.usefixtures("any_length")
+@pytest.mark.parametrize("forked", [["3"], ["0"], ["3", "5"], ["3", "head"], ["head"]])
+def test_forks_that_the_studio_stored_in_the_file_keep_their_numbers_and_names(tmp_path: Path, forked: list[str]) -> None:
+    path = make_states(tmp_path / "x.sqlite", *({"n": at} for at in range(7)), thread_id="t")
+    with opened(path) as session:
+        for ref in forked:
+            session.fork(ForkRequest(session.resolve(ref, "t"), Patch({"/n": 70}), in_place=True))
+    agree(path, ["0", "1", "2", "7", "8", "head", "head~1", "root"])
+
+
+def test_other_rows_of_a_long_thread_with_a_recorded_fork_need_no_tree(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    rows_stored = with_branches(4_000)
+    for row in rows_stored:  # as wide as the id that the fork gets
+        row.id = f"10000000-0000-6000-8000-{row.id[1:]:0>12}"
+        row.parent = f"10000000-0000-6000-8000-{row.parent[1:]:0>12}" if row.parent else None
+    path = lay_down(tmp_path / "x.sqlite", rows_stored)
+    with opened(path) as session:
+        session.fork(ForkRequest(session.resolve("1000", "t"), Patch({"/n": 70}), in_place=True))
+    with opened(path) as whole:
+        rows = {row.number: row for row in whole.tree("t").rows()}
+    monkeypatch.setattr(Forest, "tree", _refuse)
+    with opened(path) as session:
+        for number in ("0", "999", "1000", "1001", "3999"):
+            at = session.resolve(number, "t")
+            assert without_lanes(session.row(at)) == without_lanes(rows[number])
+        assert session.number(session.resolve("head", "t")) == "4000"
+
+
+def _refuse(*_: object) -> CheckpointTree:
+    raise AssertionError("the tree was asked for")
