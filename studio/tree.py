@@ -14,7 +14,7 @@ from studio.errors import RefError
 from studio.history.facts import Facts, Key
 from studio.history.gaps import missing_steps
 from studio.history.growth import Growth
-from studio.history.node import Node
+from studio.history.node import NO_ROW, Links, Node
 from studio.history.refs import resolve
 from studio.history.tally import Tally, orphan
 from studio.model import Address, Checkpoint, NodeRun, Problem, Row, Status
@@ -37,16 +37,21 @@ class CheckpointTree(Growth):
     _tally = Tally()
 
     def __len__(self) -> int:
-        return len(self._order)
+        return len(self._links.order)
 
     def __contains__(self, address: object) -> bool:
-        return isinstance(address, Address) and address.thread_id == self.thread_id and self._key(address) in self._nodes
+        return isinstance(address, Address) and address.thread_id == self.thread_id and self._links.slot(_key(address)) >= 0
 
-    def _node(self, address: Address) -> Node:
-        node = self._nodes.get(self._key(address)) if address.thread_id == self.thread_id else None
-        if node is None:
+    def _find(self, address: Address) -> tuple[Links, int]:
+        """What is known of the rows, and which one it is: the two belong together, also when the tree is built anew meanwhile."""
+        links = self._links
+        slot = links.slot(_key(address)) if address.thread_id == self.thread_id else NO_ROW
+        if slot < 0:
             raise RefError(f"no checkpoint {address.checkpoint_id} in thread {address.thread_id}", "`studio tree` lists them")
-        return node
+        return links, slot
+
+    def _at(self, links: Links, slot: int) -> Address:
+        return Address(self.thread_id, *links.headers.key(slot))
 
     @property
     def lane_count(self) -> int:
@@ -76,120 +81,136 @@ class CheckpointTree(Growth):
     def problems(self) -> list[Problem]:
         """Loops and orphans, each with its place; gone through once for each state of the tree."""
         with self.lock:
-            state = (self.facts.version, len(self._nodes), len(self.facts.elsewhere))
+            state = (self.facts.version, len(self._links), len(self.facts.elsewhere))
             if self._found_problems is None or self._found_problems[0] != state:
                 self._found_problems = (state, self._problems())
             return list(self._found_problems[1])
 
     def _problems(self) -> list[Problem]:
+        links = self._links
         out = [
-            orphan(self.thread_id, self._nodes[key].number, parent[1])
-            for parent, keys in self._waiting.items()
-            for key in keys
-            if self._nodes[key].checkpoint.origin == "base"
+            orphan(self.thread_id, links.number(slot), parent[1])
+            for parent, slots in self._waiting.items()
+            for slot in slots
+            if links.headers.origin(slot) == "base"
         ]
         if self.facts.elsewhere:
-            forks = sorted((node for key in self.facts.elsewhere if (node := self._nodes.get(key))), key=lambda node: node.index)
-            numbers = ", ".join(f"#{node.number}" for node in forks)
+            found = [slot for key in self.facts.elsewhere if (slot := links.slot(key)) >= 0]
+            numbers = ", ".join(f"#{links.number(slot)}" for slot in sorted(found, key=links.index.__getitem__))
             out.append(Problem("other-version", self.thread_id, f"forks of another version of this file: {numbers}"))
         if self._loops:
-            numbers = ", ".join(f"#{self._nodes[key].number}" for key in sorted(self._loops, key=lambda k: self._nodes[k].index))
+            numbers = ", ".join(f"#{links.number(slot)}" for slot in sorted(self._loops, key=links.index.__getitem__))
             out.append(Problem("parent-loop", self.thread_id, f"parent links form a loop: {numbers}"))
         return [*out, *self._tallied().problems(self.thread_id, self.lacks_metadata)]
 
     def _tallied(self) -> Tally:
         if self._tally.turned != self._turned:
             self._tally = Tally(self._turned)
-        self._tally.take_in(self._nodes)
+        self._tally.take_in(self._links)
         return self._tally
 
     def header(self, address: Address) -> Checkpoint:
-        return self._node(address).checkpoint
+        links, slot = self._find(address)
+        return links.headers.header(slot)
 
     def index(self, address: Address) -> int:
-        return self._node(address).index
+        links, slot = self._find(address)
+        return links.index[slot]
 
     def address_at(self, index: int) -> Address:
-        return self._address(self._order[index])
+        links = self._links
+        return self._at(links, links.order[index])
 
     def headers(self) -> Iterator[Checkpoint]:
         """Of all rows, in display order."""
         with self.lock:
-            order = list(self._order)
-        return (self._nodes[key].checkpoint for key in order)
+            links = self._links
+            order = links.order[:]
+        return map(links.headers.header, order)
 
     def parent(self, address: Address) -> Address | None:
         """By stored link, in the same namespace."""
-        parent = self._node(address).parent
-        return self._address(parent) if parent is not None else None
+        links, slot = self._find(address)
+        above = links.parent[slot]
+        return self._at(links, above) if above >= 0 else None
 
     def grew_from(self, address: Address) -> Address | None:
         """Where the drawn line comes from: the parent, a fork's origin, or the row whose task called this subgraph."""
-        above = self._node(address).drawn_from
-        return self._address(above) if above is not None else None
+        links, slot = self._find(address)
+        above = links.drawn_from[slot]
+        return self._at(links, above) if above >= 0 else None
 
     def origin(self, address: Address) -> Address | None:
-        origin = self.facts.origins.get(self._key(address))
-        return self._address(origin) if origin is not None and origin in self._nodes else None
+        origin = self.facts.origins.get(_key(address))
+        return Address(self.thread_id, *origin) if origin is not None and self._links.slot(origin) >= 0 else None
 
     def children(self, address: Address) -> tuple[Address, ...]:
         with self.lock:
-            return tuple(self._address(key) for key in self._node(address).children)
+            links, slot = self._find(address)
+            return tuple(self._at(links, child) for child in links.children(slot))
 
     def children_of(self, address: Address) -> list[tuple[str, str | None]]:
         """(id, source) of the children of a checkpoint; none of one that is not in this tree."""
         with self.lock:
-            node = self._nodes.get(self._key(address))
-            found = [self._nodes[child].checkpoint for child in node.children] if node is not None else []
+            links = self._links
+            slot = links.slot(_key(address))
+            found = [links.headers.header(child) for child in links.children(slot)] if slot >= 0 else []
         return [(child.checkpoint_id, child.source) for child in found]
 
     def forks(self, address: Address) -> tuple[Address, ...]:
         """Forks that were made from this checkpoint."""
-        key = self._key(address)
+        key = _key(address)
         with self.lock:
             made = [fork for fork, origin in self.facts.origins.items() if origin == key]
-            return tuple(self._address(fork) for fork in made if fork in self._nodes)
+            return tuple(Address(self.thread_id, *fork) for fork in made if self._links.slot(fork) >= 0)
 
     def caller(self, address: Address) -> Address | None:
         """The row whose task first called the subgraph that this row belongs to."""
-        caller = self._namespace_caller.get(address.checkpoint_ns) if address.checkpoint_ns else None
-        return self._address(caller) if caller is not None else None
+        with self.lock:
+            caller = self._namespace_caller.get(address.checkpoint_ns) if address.checkpoint_ns else None
+            return self._at(self._links, caller) if caller is not None else None
 
     def inner(self, address: Address) -> tuple[Address, ...]:
         """Rows of the subgraphs that ran from this checkpoint."""
         with self.lock:
-            return tuple(self._address(key) for key in self._node(address).inner)
+            links, slot = self._find(address)
+            return tuple(self._at(links, row) for row in links.inner.get(slot, ()))
 
     def branch(self, address: Address) -> list[Address]:
         """From the root of its namespace to this checkpoint; a fork's branch goes through its origin's parents."""
         with self.lock:
-            out, node = [address], self._node(address)
-            while True:
-                above = node.parent
-                if above is None and node.drawn_from is not None and node.drawn_from[0] == node.key[0]:
-                    above = node.drawn_from
-                if above is None:
-                    return out[::-1]
-                out.append(self._address(above))
-                node = self._nodes[above]
+            links, slot = self._find(address)
+            out: list[Address] = []
+            while slot >= 0 and len(out) < len(links):  # records of forks that contradict each other end somewhere too
+                out.append(self._at(links, slot))
+                above, drawn = links.parent[slot], links.drawn_from[slot]
+                if above < 0 and drawn >= 0 and links.headers.ns(drawn) == links.headers.ns(slot):
+                    above = drawn
+                slot = above
+            return out[::-1]
 
     def leaves(self, ns: str = "") -> tuple[Address, ...]:
         """Rows of a namespace without children, in display order."""
         with self.lock:
-            return tuple(self._address(key) for key in self._order if key[0] == ns and not self._nodes[key].children)
+            links = self._links
+            found = (slot for slot in links.order if links.first_child[slot] < 0 and links.headers.ns(slot) == ns)
+            return tuple(self._at(links, slot) for slot in found)
 
     def roots(self, ns: str = "") -> tuple[Address, ...]:
         with self.lock:
-            tops = [key for key in self._order if key[0] == ns and self._nodes[key].parent is None]
-            return tuple(self._address(key) for key in tops if key not in self.facts.origins)
+            links = self._links
+            tops = (slot for slot in links.order if links.parent[slot] < 0 and links.headers.ns(slot) == ns)
+            found = [self._at(links, slot) for slot in tops]
+            return tuple(address for address in found if _key(address) not in self.facts.origins)
 
     def number(self, address: Address) -> str:
-        return self._node(address).number
+        links, slot = self._find(address)
+        return links.number(slot)
 
     def row(self, address: Address) -> Row:
         self._learn(self.index(address), self.index(address) + 1)
         with self.lock:  # an index holds until the tree grows
-            index = self._node(address).index
+            index = self.index(address)
             row = self._rows(index, index + 1)[0]
         return self._looked_at(row)
 
@@ -197,7 +218,7 @@ class CheckpointTree(Growth):
         """Rows start..stop-1 in display order. Only leaves among them cost a look at a state."""
         self._learn(start, stop)
         with self.lock:
-            stop = len(self._order) if stop is None else min(stop, len(self._order))
+            stop = len(self) if stop is None else min(stop, len(self))
             start = max(0, start)
             if start >= stop:
                 return []
@@ -210,25 +231,26 @@ class CheckpointTree(Growth):
             return
         for _ in range(READ_AGAIN):
             with self.lock:
-                count = len(self._order)
+                links, count = self._links, len(self)
                 first, last = start // BLOCK * BLOCK, -(-(count if stop is None else stop) // BLOCK) * BLOCK
                 if count <= AT_ONCE:
                     first, last = 0, count
-                keys = self._order[max(0, first) : max(0, last)]
-                above = (self._nodes[key].parent for key in keys)
-                wanted = self.facts.missing(dict.fromkeys([*keys, *(key for key in above if key is not None)]))
+                slots = links.order[max(0, first) : max(0, last)]
+                above = (links.parent[slot] for slot in slots)
+                rows = {links.headers.key(slot): slot for slot in dict.fromkeys([*slots, *(slot for slot in above if slot >= 0)])}
+                wanted, version = self.facts.missing(rows), self.facts.version
                 if not wanted:
                     return
-                nodes, version = [self._nodes[key] for key in wanted], self.facts.version
-                headers = [node.checkpoint for node in nodes]
-                children = [self._nodes[child].checkpoint for node in nodes for child in node.children]
+                headers = [links.headers.header(rows[key]) for key in wanted]
+                children = [links.headers.header(child) for key in wanted for child in links.children(rows[key])]
             reading = self._read(headers, children)
             with self.lock:
                 self.facts.take(wanted, reading, version)
 
     def _rows(self, start: int, stop: int) -> list[Row]:
         passing = self._lanes.passing(start, stop)
-        return [self._row(self._order[i], tuple(sorted(passing[i - start]))) for i in range(start, stop)]
+        order = self._links.order
+        return [self._row(order[i], tuple(sorted(passing[i - start]))) for i in range(start, stop)]
 
     def _looked_at(self, row: Row) -> Row:
         """A leaf with its live status, read outside the lock."""
@@ -237,11 +259,13 @@ class CheckpointTree(Growth):
         status, following = self._look(row.checkpoint.address)
         return replace(row, status=status, next=following)
 
-    def _row(self, key: Key, passing: tuple[int, ...]) -> Row:
-        node, facts = self._nodes[key], self.facts
-        header = node.checkpoint
+    def _row(self, slot: int, passing: tuple[int, ...]) -> Row:
+        links, facts = self._links, self.facts
+        node = links.node(slot)
+        key, header = node.key, node.checkpoint
         lane = self._lanes.lane(node.index)
-        above = self._nodes.get(node.drawn_from) if node.drawn_from is not None else None
+        parent = links.node(node.parent) if node.parent >= 0 else None
+        above = parent if node.drawn_from == node.parent else links.node(node.drawn_from) if node.drawn_from >= 0 else None
         above_lane = self._lanes.lane(above.index) if above is not None and above.index < node.index else None
         ran_from = facts.ran.get(key, ())
         status: Status | None
@@ -254,9 +278,9 @@ class CheckpointTree(Growth):
         origin = facts.origins.get(key)
         made_by: tuple[NodeRun, ...] = ()
         channels = facts.fork_channels.get(key, ())
-        if node.parent is not None and origin is None and header.source not in ("fork", "input"):
-            made_by = self._made_by(self._nodes[node.parent], header.source == "update")
-            channels = channels or (facts.written.get(node.parent, ()) if made_by else ())
+        if parent is not None and origin is None and header.source not in ("fork", "input"):
+            made_by = self._made_by(parent, header.source == "update")
+            channels = channels or (facts.written.get(parent.key, ()) if made_by else ())
         return Row(
             checkpoint=header,
             number=node.number,
@@ -274,7 +298,7 @@ class CheckpointTree(Growth):
             parent_number=above.number if above is not None else None,
             label=self._label(node, made_by, origin),
             is_leaf=not node.children,
-            missing_steps=missing_steps(header, self._nodes[node.parent].checkpoint if node.parent is not None else None),
+            missing_steps=missing_steps(header, parent.checkpoint if parent is not None else None),
         )
 
     def _made_by(self, parent: Node, by_update: bool) -> tuple[NodeRun, ...]:
@@ -287,7 +311,7 @@ class CheckpointTree(Growth):
         if not by_update:
             ran = tuple(run for run in runs if run.task_id not in updates)
             return ran or runs
-        beside = sum(self._nodes[child].checkpoint.source == "update" for child in parent.children)
+        beside = sum(self._links.headers.header(child).source == "update" for child in parent.children)
         return tuple(run for run in runs if run.task_id in updates) if beside == 1 else ()
 
     def _label(self, node: Node, made_by: tuple[NodeRun, ...], origin: Key | None) -> str:
@@ -296,11 +320,12 @@ class CheckpointTree(Growth):
             return named
         if node.key in self.facts.elsewhere:
             return "fork of another version"
-        if origin is not None and origin in self._nodes:
-            return f"copy of #{self._nodes[origin].number}"
+        made_from = self._links.slot(origin) if origin is not None else NO_ROW
+        if made_from >= 0:
+            return f"copy of #{self._links.number(made_from)}"
         source = node.checkpoint.source
         if source == "fork":
-            return "re-run" if node.parent is not None else "copy"
+            return "re-run" if node.parent >= 0 else "copy"
         if source == "input":
             return "input"
         names = _joined([run.name or "?" for run in made_by])
@@ -318,14 +343,28 @@ class CheckpointTree(Growth):
     def keys(self, ns: str | None = None) -> list[Key]:
         """(namespace, id) of every row in display order, or of one namespace."""
         with self.lock:
-            return [key for key in self._order if ns is None or key[0] == ns]
+            headers = self._links.headers
+            return [headers.key(slot) for slot in self._links.order if ns is None or headers.ns(slot) == ns]
+
+    def with_id(self, part: str, ns: str | None = None, *, whole: bool = False) -> list[Key]:
+        """(namespace, id) of the rows whose id holds a text, or is it, in display order."""
+        with self.lock:
+            links, headers = self._links, self._links.headers
+            if not whole:
+                keys = (headers.key(slot) for slot in links.order if ns is None or headers.ns(slot) == ns)
+                return [key for key in keys if part in key[1]]
+            spaces = {kind[0] for kind in headers.kinds} if ns is None else {ns}
+            found = [slot for space in spaces if (slot := links.slot((space, part))) >= 0]
+            return [headers.key(slot) for slot in sorted(found, key=links.index.__getitem__)]
 
     def by_number(self, number: str) -> Key | None:
-        found = self._by_number.get(number)
-        if found is None and number.isascii() and number.isdigit() and len(number) < 12 and str(int(number)) == number:
-            at = int(number)
-            found = self._in_order[at] if at < len(self._in_order) else None
-        return found
+        with self.lock:
+            found = self._numbering.find(number)
+            return self._links.headers.key(found) if found >= 0 else None
+
+
+def _key(address: Address) -> Key:
+    return (address.checkpoint_ns, address.checkpoint_id)
 
 
 def _joined(names: list[str]) -> str:

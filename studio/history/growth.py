@@ -2,20 +2,23 @@
 
 Identity is (namespace, checkpoint id); structure comes from parent links, never from steps or the order of ids. Numbers are
 given at first sight in topological order and never change. Nothing here recurses, so a chain of a million checkpoints is fine.
+Inside, a row is its slot: the place in which it came.
 """
 
 from __future__ import annotations
 
-import heapq
 import threading
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from operator import attrgetter
+from array import array
+from collections.abc import Callable, Collection, Iterable, Mapping
 
 from studio.history.facts import Facts, Key, Read
 from studio.history.lanes import Lanes
-from studio.history.namespaces import depth, enclosing, ns_task_id
-from studio.history.node import Node
+from studio.history.layout import lay_out, line
+from studio.history.namespaces import enclosing, ns_task_id
+from studio.history.node import NO_ROW, Links
+from studio.history.numbering import Numbering, topological
 from studio.history.numbers import Numbers
+from studio.history.packed import TEXT, Packed
 from studio.model import Address, Checkpoint, Status
 
 LOOSE_ASKED = 16
@@ -45,49 +48,44 @@ class Growth:
         self._look = look
         self._parents_of = parents_of
         self._read = read
-        self._nodes: dict[Key, Node] = {}
-        self._order: list[Key] = []
-        self._waiting: dict[Key, list[Key]] = {}
-        self._counters = {"base": 0, "scratch": 0}
-        self._loops: set[Key] = set()
-        self._lanes = Lanes()
-        self._namespace_caller: dict[str, Key | None] = {}
-        self._by_number: dict[str, Key] = {}
-        """But for those in `_in_order`."""
-        self._in_order: list[Key] = []
-        """Rows whose number is their place in this list: nearly all of a long thread."""
         self._turned = 0
         """How often rows that were in the tree may have come to hang elsewhere."""
-        self._loose: dict[str, list[Key]] = {}
-        """Namespace -> its rows that came before the row that called it."""
-        self._held_numbers: dict[Key, tuple[str, int]] = {}
-        """Number and count of inner rows that rows had before the tree was built anew."""
         self._to_keep: Numbers | None = None
         """What rows had in a tree that was dropped, until they are back."""
+        self._empty()
+
+    def _empty(self) -> None:
+        self._links = Links(Packed(self.thread_id))
+        self._lanes = Lanes()
+        self._numbering = Numbering()
+        self._waiting: dict[Key, list[int]] = {}
+        """Parents that are not there -> the rows that name them."""
+        self._loops: set[int] = set()
+        self._namespace_caller: dict[str, int] = {}
+        self._loose: dict[str, list[int]] = {}
+        """Namespace -> its rows that came before the row that called it."""
 
     # ------------------------------------------------------------------ growing
 
     def start_again(self, keys: Iterable[Key]) -> None:
         """Empty the tree, since rows of it are gone from the file. Those with these keys keep their numbers when they return."""
         numbers = self.numbers()
-        fresh = Growth(self.thread_id)
-        fresh.facts.version = self.facts.version + 1
-        self.facts, self.head, self._nodes, self._order, self._waiting = fresh.facts, None, fresh._nodes, fresh._order, {}
-        self._loops, self._lanes, self._namespace_caller, self._by_number = set(), fresh._lanes, {}, {}
-        self._in_order, self._loose = [], {}
-        self._hold(numbers, keys)
+        version = self.facts.version + 1
+        self.facts, self.head = Facts(version=version), None
+        self._empty()
+        self._numbering.hold(numbers, keys)
         self._turned += 1
 
     @property
     def stage(self) -> tuple[int, int]:
         """Another one since a row came, went, or may have come to hang elsewhere."""
         with self.lock:
-            return self._turned, len(self._nodes)
+            return self._turned, len(self._links)
 
     def numbers(self) -> Numbers:
         """The numbers of all rows, for a tree that is built in the place of this one."""
         with self.lock:
-            return Numbers(self._nodes.values(), self._counters)
+            return Numbers(self._links, self._numbering.counters)
 
     def keep_numbers(self, numbers: Numbers) -> None:
         """Give rows the numbers that they had in a tree that was dropped. For a tree that is still empty."""
@@ -95,325 +93,298 @@ class Growth:
 
     def count_from(self, number: int) -> None:
         """Give the next row of the base this number. For a part of a tree, while it is empty."""
-        self._counters["base"] = number
+        self._numbering.counters["base"] = number
 
-    def _hold(self, numbers: Numbers, keys: Iterable[Key]) -> None:
-        held = numbers.of(keys)
-        # of rows that are all gone no number is in use: the next fork is s1 again, as for whoever opens the file now
-        kept = {number.startswith("s") for number, _ in held.values()}
-        before = numbers.counters
-        self._counters = {"base": before["base"] if held else 0, "scratch": before["scratch"] if True in kept else 0}
-        self._held_numbers = held
+    def extend(self, headers: Iterable[Checkpoint], first: int = 0) -> int:
+        """Take in headers (known ones are ignored); returns how many were new. Call after `facts` were updated.
 
-    def extend(self, headers: Iterable[Checkpoint]) -> int:
-        """Take in headers (known ones are ignored); returns how many were new. Call after `facts` were updated."""
+        The first so many of packed headers come before the others. An empty tree keeps packed ones as its own.
+        """
         with self.lock:
-            fresh, nodes = [], self._nodes
-            for header in headers:
-                key = (header.address.checkpoint_ns, header.address.checkpoint_id)
-                if key not in nodes:
-                    node = nodes[key] = Node(header, key)
-                    fresh.append(node)
-            kept, self._to_keep = self._to_keep, None
-            keys = [node.key for node in fresh] if kept is not None else []
-            in_order = kept is None or kept.come_by_themselves(keys)
-            if fresh and not (in_order and self._goes_on(fresh)):
-                if kept is not None:
-                    self._hold(kept, keys)
-                self._take_in(fresh)
-            self._find_head(fresh)
-            return len(fresh)
-
-    def _goes_on(self, fresh: Sequence[Node]) -> bool:
-        """Rows of the root that only go on where the tree ends, the rule in a long thread: one pass. False: nothing was done."""
-        nodes, origins, waiting = self._nodes, self.facts.origins, self._waiting
-        if self._counters["scratch"] or self._held_numbers or self._loose:
-            return False
-        newest, before = ("", ""), ""
-        for node in fresh:
-            key, header = node.key, node.checkpoint
-            if key[0] or self._is_of_scratch(node) or key in origins or key in waiting:
-                return False
-            age = (header.created_at or "", key[1])
-            if header.parent_checkpoint_id != before or not before:
-                above = nodes.get(("", header.parent_checkpoint_id or ""))
-                if age <= newest or (above is not None and above.index < 0 and above.age >= node.age):
-                    return False
-            newest, before = max(newest, age), key[1]
-        in_lanes = True
-        last: Node | None = None
-        for node in fresh:
-            if last is not None and not last.children and node.checkpoint.parent_checkpoint_id == last.key[1] and in_lanes:
-                last.children.append(node.key)
-                node.parent = node.drawn_from = last.key
-                last.lane_child = node.key
-                node.index = self._lanes.go_on()
-                self._order.append(node.key)
+            links = self._links
+            if isinstance(headers, Packed) and not len(links.headers) and headers.thread_id == self.thread_id:
+                links = self._links = Links(headers)
             else:
-                self._link(node)
-                node.drawn_from = node.parent
-                in_lanes = in_lanes and self._append(node)
-            self._next_number(node)
-            last = node
+                links.headers.add(headers)
+            count = self._come(links.make_room(first)) if first else 0
+            return count + self._come(links.make_room())
+
+    def _come(self, fresh: range) -> int:
+        headers = self._links.headers
+        kept, self._to_keep = self._to_keep, None
+        in_order = kept is None or kept.come_by_themselves(array("q", map(headers.mark, fresh)))
+        if fresh and not (in_order and self._goes_on(fresh)):
+            if kept is not None:
+                self._numbering.hold(kept, map(headers.key, fresh))
+            self._take_in(fresh)
+        self._find_head(fresh)
+        return len(fresh)
+
+    def _goes_on(self, fresh: range) -> bool:
+        """Rows of the root that only go on where the tree ends, the rule in a long thread: one pass. False: nothing was done."""
+        links, headers, facts = self._links, self._links.headers, self.facts
+        if self._numbering.counters["scratch"] or self._numbering.held or self._loose:
+            return False
+        kinds = [headers.kinds[kind] for kind in set(headers.kind_of[fresh.start : fresh.stop])]
+        if any(ns or origin == "scratch" for ns, _, origin, _ in kinds):
+            return False
+        if any(self._among(keys, fresh) for keys in (facts.promoted, facts.origins, self._waiting)):
+            return False
+        named = headers.above
+        starts = [slot for slot in fresh if slot == fresh.start or named[slot] != slot - 1]
+        if not self._ascend(starts, fresh):
+            return False
+        in_lanes = True
+        for start, end in zip(starts, [*starts[1:], fresh.stop], strict=True):
+            in_lanes = self._follow(start, in_lanes)
+            if in_lanes and links.first_child[start : end - 1].count(NO_ROW) == end - 1 - start:
+                self._follow_on(range(start + 1, end))
+                continue
+            for slot in range(start + 1, end):
+                if in_lanes and links.first_child[slot - 1] < 0:
+                    self._follow_on(range(slot, slot + 1))
+                else:
+                    in_lanes = self._follow(slot, in_lanes)
         if not in_lanes:
             self._lay_out()
         return True
 
-    def _take_in(self, fresh: Sequence[Node]) -> None:
+    def _among(self, keys: Collection[Key], fresh: range) -> list[tuple[int, Key]]:
+        """Those of some keys that new rows have, in the order of the rows."""
+        headers = self._links.headers
+        if len(keys) < len(fresh):
+            found = ((headers.find(*key), key) for key in keys)
+            return sorted((slot, key) for slot, key in found if slot in fresh)
+        return [(slot, key) for slot in fresh if (key := headers.key(slot)) in keys] if keys else []
+
+    def _ascend(self, starts: list[int], fresh: range) -> bool:
+        """Whether each row that does not follow the one before it comes, by its time and id, after all before it."""
+        headers = self._links.headers
+        if headers.key(fresh.start)[1] == "" and not headers.created_at(fresh.start):
+            return False
+        order = headers.order()
+        newest, behind = None, fresh.start
+        for start in starts:
+            age = order(start)
+            if start > behind:  # of those between the two, the largest
+                between = max(map(order, range(behind, start)))
+                newest = between if newest is None else max(newest, between)
+                behind = start
+            if newest is not None and age <= newest:  # type: ignore[operator]
+                return False
+            above = self._parent_of(start)[0]
+            if above >= fresh.start and order(above) >= age:  # type: ignore[operator]
+                return False
+        return True
+
+    def _follow(self, slot: int, in_lanes: bool) -> bool:
+        self._link(slot)
+        self._links.drawn_from[slot] = self._links.parent[slot]
+        in_lanes = in_lanes and self._append(slot)
+        self._numbering.go_on(self._links, range(slot, slot + 1))
+        return in_lanes
+
+    def _follow_on(self, slots: range) -> None:
+        """Rows each of which follows the one before it, which has just come, and is its only child."""
+        if not slots:
+            return
+        links, start, stop = self._links, slots.start, slots.stop
+        before, own = array("i", range(start - 1, stop - 1)), array("i", slots)
+        links.parent[start:stop] = links.drawn_from[start:stop] = before
+        links.first_child[start - 1 : stop - 1] = links.lane_child[start - 1 : stop - 1] = own
+        self._numbering.go_on(links, slots)
+        self._lanes.go_on(len(slots))
+        at = len(links.order)
+        links.order.extend(own)
+        links.index[start:stop] = array("i", range(at, at + len(slots)))
+
+    def _take_in(self, fresh: range) -> None:
         self._turned += 1
-        for node in fresh:
-            self._link(node)
-        relinked = any(node.key in self._waiting for node in fresh)
-        if relinked:
-            for node in fresh:
-                for orphan in self._waiting.pop(node.key, ()):
-                    self._adopt(self._nodes[orphan], node.key)
-        self._break_loops(fresh, through_known=relinked)
+        for slot in fresh:
+            self._link(slot)
+        relinked = self._among(self._waiting, fresh)
+        for slot, key in relinked:
+            for orphan in self._waiting.pop(key):
+                self._adopt(orphan, slot)
+        self._break_loops(fresh, through_known=bool(relinked))
         self._attach(fresh)
         for ns in list(self._loose)[-LOOSE_ASKED:]:  # perhaps the row that called it has just come
-            self._caller(self._nodes[self._loose[ns][0]])
-        self._number(fresh)
+            self._caller(self._loose[ns][0])
+        topological(self._links, fresh, self._links.headers.order(), self._give_number)
         self._lay_out()
 
-    def _link(self, node: Node) -> None:
-        parent_id = node.checkpoint.parent_checkpoint_id
-        if not parent_id:
-            return
-        parent = (node.key[0], parent_id)
-        if parent in self._nodes:
-            self._adopt(node, parent)
-        else:
-            self._waiting.setdefault(parent, []).append(node.key)
+    def _parent_of(self, slot: int) -> tuple[int, Key | None]:
+        """The row that a row names as its parent; where that is not there, its key."""
+        links, headers = self._links, self._links.headers
+        above = headers.above[slot]
+        if above == TEXT:
+            key = (headers.ns(slot), headers.texts[slot])
+            above = links.slot(key)
+            return above, key if above < 0 else None
+        return (above, None) if above < len(links) else (NO_ROW, headers.key(above))
 
-    def _adopt(self, node: Node, parent: Key) -> None:
-        node.parent = parent
-        self._nodes[parent].children.append(node.key)
-        if node.index >= 0 and node.key not in self.facts.origins:  # its parent came later than itself
-            node.drawn_from = parent
+    def _link(self, slot: int) -> None:
+        parent, missing = self._parent_of(slot)
+        if missing is not None:
+            self._waiting.setdefault(missing, []).append(slot)
+        elif parent >= 0:
+            self._adopt(slot, parent)
 
-    def _break_loops(self, fresh: Sequence[Node], through_known: bool) -> None:
+    def _adopt(self, slot: int, parent: int) -> None:
+        links = self._links
+        links.parent[slot] = parent
+        links.take_child(parent, slot)
+        if links.index[slot] >= 0 and links.headers.key(slot) not in self.facts.origins:  # its parent came later than itself
+            links.drawn_from[slot] = parent
+
+    def _break_loops(self, fresh: range, through_known: bool) -> None:
         """Find parent loops among new rows; one row of each becomes a root for display, its link is kept as a problem."""
-        state: dict[Key, int] = {}
+        links, order = self._links, self._links.headers.order()
+        seen, parent, index = bytearray(len(links)), links.parent, links.index
         for start in fresh:
-            path: list[Key] = []
-            key: Key | None = start.key
-            while key is not None and key not in state and key not in self._loops:
-                if self._nodes[key].index >= 0 and not through_known:
+            path: list[int] = []
+            slot = start
+            while slot >= 0 and not seen[slot] and slot not in self._loops:
+                if index[slot] >= 0 and not through_known:
                     break
-                state[key] = 1
-                path.append(key)
-                key = self._nodes[key].parent
-            if key is not None and state.get(key) == 1 and key in path:
-                ring = path[path.index(key) :]
-                cut = min(ring, key=lambda k: self._nodes[k].age)
+                seen[slot] = 1
+                path.append(slot)
+                slot = parent[slot]
+            if slot >= 0 and seen[slot] == 1:
+                ring = path[path.index(slot) :]
+                cut = min(ring, key=order)
                 self._loops.update(ring)
-                node = self._nodes[cut]
-                if node.parent is not None:
-                    self._nodes[node.parent].children.remove(cut)
-                    if node.drawn_from == node.parent:
-                        node.drawn_from = None
-                node.parent = None
-            for seen in path:
-                state[seen] = 2
+                links.lose_child(parent[cut], cut)
+                if links.drawn_from[cut] == parent[cut]:
+                    links.drawn_from[cut] = NO_ROW
+                parent[cut] = NO_ROW
+            for done in path:
+                seen[done] = 2
 
-    def _attach(self, fresh: Sequence[Node]) -> None:
-        for node in sorted(fresh, key=_BY_AGE):
-            caller = self._caller(node) if node.key[0] else None
-            origin = self.facts.origins.get(node.key)
-            if origin is not None and (origin not in self._nodes or origin == node.key or not self._forked_beside(node, origin)):
-                origin = None
-            if origin is not None and origin[0] == node.key[0]:
-                node.drawn_from = origin
-            elif node.parent is not None:
-                node.drawn_from = node.parent
+    def _attach(self, fresh: range) -> None:
+        links, headers = self._links, self._links.headers
+        links.drawn_from[fresh.start : fresh.stop] = links.parent[fresh.start : fresh.stop]
+        origins = {slot: self.facts.origins[key] for slot, key in self._among(self.facts.origins, fresh)}
+        inner = {kind for kind, (ns, *_) in enumerate(headers.kinds) if ns}
+        kind_of = headers.kind_of
+        apart = [slot for slot in fresh if kind_of[slot] in inner or slot in origins]
+        for slot in apart:
+            links.drawn_from[slot] = NO_ROW
+        for slot in sorted(apart, key=headers.order()):
+            ns = headers.ns(slot)
+            caller = self._caller(slot) if ns else NO_ROW
+            origin = links.slot(origins[slot]) if slot in origins else NO_ROW
+            if origin >= 0 and (origin == slot or not self._forked_beside(slot, origin)):
+                origin = NO_ROW
+            if origin >= 0 and headers.ns(origin) == ns:
+                links.drawn_from[slot] = origin
+            elif links.parent[slot] >= 0:
+                links.drawn_from[slot] = links.parent[slot]
             else:  # a fork inside a subgraph stands below the row that calls it now, not below its origin
-                node.drawn_from = caller if caller is not None else origin
-            node.depth = depth(node.key[0])
+                links.drawn_from[slot] = caller if caller >= 0 else origin
 
-    def _forked_beside(self, node: Node, origin: Key) -> bool:
+    def _forked_beside(self, slot: int, origin: int) -> bool:
         """A copy hangs from its origin; guards against records that would make a loop."""
-        key: Key | None = origin
-        for _ in range(len(self._nodes)):
-            if key is None:
+        drawn_from, parent = self._links.drawn_from, self._links.parent
+        at = origin
+        for _ in range(len(self._links)):
+            if at < 0:
                 return True
-            if key == node.key:
+            if at == slot:
                 return False
-            above = self._nodes[key]
-            key = above.drawn_from if above.drawn_from is not None else above.parent
+            at = drawn_from[at] if drawn_from[at] >= 0 else parent[at]
         return False
 
-    def _caller(self, node: Node) -> Key | None:
-        """The row of the enclosing namespace whose task ran this subgraph; None when it cannot be found."""
-        ns = node.key[0]
+    def _caller(self, slot: int) -> int:
+        """The row of the enclosing namespace whose task ran this subgraph; NO_ROW when it cannot be found."""
+        links, headers = self._links, self._links.headers
+        ns = headers.ns(slot)
         known = self._namespace_caller.get(ns)
         if known is not None:
             return known
         around = enclosing(ns)
         task = ns_task_id(ns)
-        caller = self.facts.callers.get(task) if task else None
-        if caller is None or caller not in self._nodes or caller[0] not in around:
-            caller = None
-            parents = self._parents_of(node.checkpoint.address) if self._parents_of is not None else {}
+        key = self.facts.callers.get(task) if task else None
+        caller = links.slot(key) if key is not None and key[0] in around else NO_ROW
+        if caller < 0:
+            parents = self._parents_of(self._address(slot)) if self._parents_of is not None else {}
             for outer in around:  # a call inside an entrypoint has a namespace around it that holds no checkpoint
                 named = parents.get(outer)
                 if isinstance(named, str):  # not there yet: the row to wait for, rather than one farther out
-                    caller = (outer, named) if (outer, named) in self._nodes else None
+                    caller = links.slot((outer, named))
                     break
-        if caller is not None and caller != node.key:
+        if caller >= 0 and caller != slot:
             self._namespace_caller[ns] = caller
             self._take_loose(ns, caller)
         return caller
 
-    def _take_loose(self, ns: str, caller: Key) -> None:
+    def _take_loose(self, ns: str, caller: int) -> None:
         """Rows of a subgraph that came before its caller's stand below it from now on; they keep their numbers."""
-        for key in self._loose.pop(ns, ()):
-            node = self._nodes[key]
-            self._nodes[caller].take_inner(node)
-            if node.drawn_from is None:
-                node.drawn_from = caller
+        for slot in self._loose.pop(ns, ()):
+            self._links.take_inner(caller, slot)
+            if self._links.drawn_from[slot] < 0:
+                self._links.drawn_from[slot] = caller
 
-    def _number(self, fresh: Sequence[Node]) -> None:
-        """Numbers in topological order, ties by time and id; outer namespaces first, as inner numbers begin with theirs."""
-        pending = {node.key for node in fresh}
-        above = {node.key: node.drawn_from for node in fresh}
-        ready = [(node.age, node.key) for node in fresh if above[node.key] not in pending]
-        below: dict[Key, list[Key]] = {}
-        for key, parent in above.items():
-            if parent in pending:
-                below.setdefault(parent, []).append(key)
-        heapq.heapify(ready)
-        while ready:
-            _, key = heapq.heappop(ready)
-            self._give_number(self._nodes[key])
-            pending.discard(key)
-            for child in below.get(key, ()):
-                heapq.heappush(ready, (self._nodes[child].age, child))
-        for key in sorted(pending, key=lambda k: self._nodes[k].age):  # only reached by records that contradict each other
-            self._nodes[key].drawn_from = None
-            self._give_number(self._nodes[key])
+    # ------------------------------------------------------------------ numbers, order, head
 
-    def _give_number(self, node: Node) -> None:
-        of_scratch = self._is_of_scratch(node)
-        caller = self._namespace_caller.get(node.key[0]) if node.key[0] else None
-        holder = self._nodes[caller] if caller is not None else None
-        if holder is None and node.key[0]:
-            self._loose.setdefault(node.key[0], []).append(node.key)
-        if node.key in self._held_numbers:
-            node.number, node.inner_count = self._held_numbers.pop(node.key)
-            if holder is not None:
-                holder.take_inner(node)
-        elif holder is not None and not (of_scratch and not self._is_of_scratch(holder)):
-            holder.inner_count += 1
-            holder.take_inner(node)
-            node.number = f"{holder.number}.{holder.inner_count}"
+    def _give_number(self, slot: int) -> None:
+        links, numbering = self._links, self._numbering
+        ns = links.headers.ns(slot)
+        of_scratch = self._is_of_scratch(slot)
+        holder = self._namespace_caller.get(ns, NO_ROW) if ns else NO_ROW
+        if holder < 0 and ns:
+            self._loose.setdefault(ns, []).append(slot)
+        held = numbering.held.pop(links.headers.key(slot), None) if numbering.held else None
+        if held is not None:
+            number, count = held
+            if count or slot in links.inner_count:
+                links.inner_count[slot] = count
+            if holder >= 0:
+                links.take_inner(holder, slot)
+        elif holder >= 0 and not (of_scratch and not self._is_of_scratch(holder)):
+            count = links.inner_count[holder] = links.inner_count.get(holder, 0) + 1
+            links.take_inner(holder, slot)
+            number = f"{links.number(holder)}.{count}"
         elif of_scratch:
-            self._counters["scratch"] += 1
-            node.number = f"s{self._counters['scratch']}"
-            if holder is not None:
-                holder.take_inner(node)
+            numbering.counters["scratch"] += 1
+            number = f"s{numbering.counters['scratch']}"
+            if holder >= 0:
+                links.take_inner(holder, slot)
         else:
-            self._next_number(node)
+            numbering.go_on(links, range(slot, slot + 1))
             return
-        self._by_number[node.number] = node.key
+        numbering.name(links, slot, number)
 
-    def _is_of_scratch(self, node: Node) -> bool:
+    def _is_of_scratch(self, slot: int) -> bool:
         """Whether it is numbered with the rows of the scratch file: one that was promoted still is."""
-        return node.checkpoint.origin == "scratch" or node.key in self.facts.promoted
-
-    def _next_number(self, node: Node) -> None:
-        at = self._counters["base"]
-        node.number = str(at)
-        self._counters["base"] += 1
-        if at == len(self._in_order):
-            self._in_order.append(node.key)
-        else:
-            self._by_number[node.number] = node.key
+        headers, promoted = self._links.headers, self.facts.promoted
+        return headers.origin(slot) == "scratch" or bool(promoted and headers.key(slot) in promoted)
 
     def _lay_out(self) -> None:
-        """Display order: by number at the top level, each row followed by the subgraph rows that ran from it; then lanes."""
-        tops = sorted((n for n in self._nodes.values() if not n.within), key=lambda n: _number_key(n.number))
-        order: list[Key] = []
-        for top in self._parents_first(tops):
-            stack = [top.key]
-            while stack:
-                key = stack.pop()
-                order.append(key)
-                stack.extend(reversed(self._nodes[key].inner))
-        self._order = order
-        for index, key in enumerate(order):
-            self._nodes[key].index = index
-            self._nodes[key].lane_child = None
-        parents, continues = [], []
-        for key in order:
-            parent, goes_on = self._line(self._nodes[key])
-            parents.append(parent)
-            continues.append(goes_on)
-        self._lanes = Lanes.build(parents, continues)
+        self._lanes = lay_out(self._links, self._numbering.tops(self._links))
 
-    def _parents_first(self, tops: list[Node]) -> list[Node]:
-        """Keep the number order but for rows whose parent was seen later: those wait for it."""
-        keys = {node.key for node in tops}
-        done: set[Key] = set()
-        held: dict[Key, list[Node]] = {}
-        out: list[Node] = []
-        for top in tops:
-            stack = [top]
-            while stack:
-                node = stack.pop()
-                parent = node.drawn_from
-                if parent is not None and parent in keys and parent not in done:
-                    held.setdefault(parent, []).append(node)
-                    continue
-                done.add(node.key)
-                out.append(node)
-                stack.extend(reversed(held.pop(node.key, [])))
-        out.extend(node for nodes in held.values() for node in nodes)
-        return out
-
-    def _append(self, node: Node) -> bool:
-        parent, goes_on = self._line(node, len(self._order))
-        if self._order and not self._lanes.append(parent, goes_on):
+    def _append(self, slot: int) -> bool:
+        """Show a row behind all others; False when all are to be laid out anew."""
+        links, at = self._links, len(self._links.order)
+        parent, goes_on = line(links, slot, at)
+        if at and not self._lanes.append(parent, goes_on):
             return False
-        if not self._order:
+        if not at:
             self._lanes = Lanes.build([-1], [False])
-        node.index = len(self._order)
-        self._order.append(node.key)
+        links.order.append(slot)
+        links.index[slot] = at
         return True
 
-    def _line(self, node: Node, index: int | None = None) -> tuple[int, bool]:
-        """(row the line comes from or -1, stays in that row's lane)."""
-        above = self._nodes.get(node.drawn_from) if node.drawn_from is not None else None
-        at = node.index if index is None else index
-        if above is None or not 0 <= above.index < at:
-            return -1, False
-        same_track = above.key[0] == node.key[0] and node.parent == above.key
-        if same_track and above.lane_child in (None, node.key):
-            above.lane_child = node.key
-            return above.index, True
-        return above.index, False
-
-    def _find_head(self, fresh: Sequence[Node]) -> None:
+    def _find_head(self, fresh: range) -> None:
         """LangGraph resumes the largest id of the root namespace; scratch rows count only where the base has none."""
-        best = (False, "")
+        best, headers = (False, ""), self._links.headers
         if self.head is not None:
-            best = (self._nodes[self._key(self.head)].checkpoint.origin == "base", self.head.checkpoint_id)
+            best = (headers.origin(headers.find("", self.head.checkpoint_id)) == "base", self.head.checkpoint_id)
         for origin in ("base", "scratch"):
-            ids = (node.key[1] for node in fresh if not node.key[0] and node.checkpoint.origin == origin)
-            top = max(ids, default=None)
+            top = headers.largest("", origin, fresh)
             if top is not None and (self.head is None or (origin == "base", top) > best):
                 best = (origin == "base", top)
                 self.head = Address(self.thread_id, "", top)
 
-    @staticmethod
-    def _key(address: Address) -> Key:
-        return (address.checkpoint_ns, address.checkpoint_id)
-
-    def _address(self, key: Key) -> Address:
-        return Address(self.thread_id, key[0], key[1])
-
-
-_BY_AGE = attrgetter("age")
-
-
-def _number_key(number: str) -> tuple[bool, tuple[int, ...]]:
-    return number.startswith("s"), tuple(int(part) for part in number.lstrip("s").split("."))
+    def _address(self, slot: int) -> Address:
+        return Address(self.thread_id, *self._links.headers.key(slot))

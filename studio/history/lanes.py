@@ -6,6 +6,7 @@ off to its last row. Lanes are handed out in order of appearance, lowest free on
 
 from __future__ import annotations
 
+from array import array
 from collections.abc import Sequence
 from heapq import heappop, heappush
 
@@ -23,14 +24,14 @@ class Segment(Struct):
 class Lanes(Struct):
     """The lanes of rows 0..n-1, given each row's parent row (or -1) and whether the row continues its parent's lane."""
 
-    of_row: list[int] = field(default_factory=list)
+    of_row: array[int] = field(default_factory=lambda: array("i"))
     """Segment index of each row."""
     segments: list[Segment] = field(default_factory=list)
     width: int = 0
     _last_on_lane: dict[int, int] = field(default_factory=dict)
 
     @classmethod
-    def build(cls, parents: Sequence[int], continues: Sequence[bool]) -> Lanes:
+    def build(cls, parents: Sequence[int], continues: Sequence[int]) -> Lanes:
         """Lanes for a whole tree. `parents[i] < i` or -1; `continues[i]`: row i stays in its parent's segment."""
         lanes = cls()
         for row, parent in enumerate(parents):
@@ -38,7 +39,7 @@ class Lanes(Struct):
         lanes._colour()
         return lanes
 
-    def _place(self, row: int, parent: int, continues: bool) -> int:
+    def _place(self, row: int, parent: int, continues: int) -> int:
         if parent >= 0 and continues:
             segment = self.of_row[parent]
             self.segments[segment].end = row
@@ -78,12 +79,11 @@ class Lanes(Struct):
         self._place(len(self.of_row), parent, True)
         return True
 
-    def go_on(self) -> int:
-        """Add one row in the lane of the row before it, which `append` or `build` has just added; returns its index."""
-        row, segment = len(self.of_row), self.of_row[-1]
-        self.of_row.append(segment)
-        self.segments[segment].end = row
-        return row
+    def go_on(self, count: int) -> None:
+        """Add rows in the lane of the row before them, which `append` or `build` has just added."""
+        segment = self.of_row[-1]
+        self.of_row.extend(self.of_row[-1:] * count)
+        self.segments[segment].end += count
 
     def lane(self, row: int) -> int:
         return self.segments[self.of_row[row]].lane

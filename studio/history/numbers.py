@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from array import array
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 
 from studio.history.facts import Key
-from studio.history.node import Node
+from studio.history.node import Links
+from studio.history.packed import mark_of
 
 
 class Numbers:
@@ -14,25 +15,26 @@ class Numbers:
 
     __slots__ = ("_hashes", "_inner", "_numbers", "counters")
 
-    def __init__(self, nodes: Iterable[Node], counters: Mapping[str, int]) -> None:
+    def __init__(self, links: Links, counters: Mapping[str, int]) -> None:
         """`counters`: how many rows had a number of their own, by origin."""
-        known = list(nodes)
-        self._hashes = array("q", (hash(node.key) for node in known))
-        self._numbers = " ".join(node.number for node in known)
-        self._inner = {hash(node.key): node.inner_count for node in known if node.inner_count}
+        mark = links.headers.mark
+        self._hashes = array("q", map(mark, range(len(links))))
+        named = links.numbers or any(number != slot for slot, number in enumerate(links.places))
+        self._numbers = " ".join(map(links.number, range(len(links)))) if named else None
+        """None: each has its place as its number."""
+        self._inner = {mark(slot): count for slot, count in links.inner_count.items() if count}
         self.counters = dict(counters)
 
     def of(self, keys: Iterable[Key]) -> dict[Key, tuple[str, int]]:
         """(number, count of inner rows) of those among the keys that had one."""
-        numbers = dict(zip(self._hashes, self._numbers.split(" "), strict=True)) if self._hashes else {}
-        wanted = ((key, hash(key)) for key in keys)
+        texts = self._numbers.split(" ") if self._numbers is not None else map(str, range(len(self._hashes)))
+        numbers = dict(zip(self._hashes, texts, strict=True)) if self._hashes else {}
+        wanted = ((key, mark_of(key)) for key in keys)
         return {key: (numbers[mark], self._inner.get(mark, 0)) for key, mark in wanted if mark in numbers}
 
-    def come_by_themselves(self, keys: Sequence[Key]) -> bool:
-        """Whether rows that are numbered in the order of these keys, from 0, get their numbers again."""
+    def come_by_themselves(self, marks: array[int]) -> bool:
+        """Whether rows with these hashes, numbered in their order from 0, get their numbers again."""
         count = len(self._hashes)
-        if self._inner or self.counters["scratch"] or self.counters["base"] != count or len(keys) < count:
+        if self._numbers is not None or self._inner or self.counters["scratch"] or self.counters["base"] != count:
             return False
-        if self._hashes != array("q", (hash(key) for key in keys[:count])):
-            return False
-        return self._numbers == " ".join(map(str, range(count)))
+        return len(marks) >= count and self._hashes == marks[:count]

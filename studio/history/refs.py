@@ -22,18 +22,18 @@ def resolve(tree: CheckpointTree, ref: str, ns: str | None = None) -> Address:
 
     Raises RefError: no such checkpoint, or several (with the candidates).
     """
-    keys = [key for key in tree.keys(ns) if key[1] == ref]
+    keys = tree.with_id(ref, ns, whole=True)
     if len(keys) > 1 and ("", ref) in keys:
         keys = [("", ref)]
     if not keys:
         keys = _by_words(tree, ref.removeprefix("#"), ns)
     if not keys and len(ref) >= _SHORTEST_PART:
-        keys = [key for key in tree.keys(ns) if ref in key[1]]
+        keys = tree.with_id(ref, ns)
     if len(keys) == 1:
         return Address(tree.thread_id, *keys[0])
     if not keys:
         hint = "give a number as `studio tree` shows it, an id, head, head~N, root or at:TIME"
-        if 0 < len(ref) < _SHORTEST_PART and any(ref in key[1] for key in tree.keys(ns)):
+        if 0 < len(ref) < _SHORTEST_PART and tree.with_id(ref, ns):
             hint = f"a part of an id needs at least {_SHORTEST_PART} characters; " + hint
         raise RefError(f"no checkpoint {ref!r} in thread {tree.thread_id}", hint)
     shown = [f"#{tree.number(Address(tree.thread_id, *key))} {key[1]}" for key in keys[:12]]

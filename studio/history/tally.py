@@ -2,13 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from itertools import islice
-
 from msgspec import Struct, field
 
-from studio.history.facts import Key
-from studio.history.node import Node
+from studio.history.node import Links
 from studio.model import Problem
 from studio.times import seconds_between
 
@@ -45,21 +41,25 @@ class Tally(Struct):
             )
         return out
 
-    def take_in(self, nodes: Mapping[Key, Node]) -> None:
+    def take_in(self, links: Links) -> None:
         """Count the rows behind those that were seen; they stand in the order in which they came."""
-        for node in islice(nodes.values(), self.seen, None):
-            header = node.checkpoint
+        headers = links.headers
+        spaces = [kind[0] for kind in headers.kinds]
+        parent, first_child, kind_of = links.parent, links.first_child, headers.kind_of
+        self.namespaces.update(spaces[kind] for kind in set(kind_of[self.seen : len(links)]))
+        for slot in range(self.seen, len(links)):
+            ns, above = spaces[kind_of[slot]], parent[slot]
             self.seen += 1
-            self.inner += bool(node.key[0])
-            self.namespaces.add(node.key[0])
-            if header.step is None and not header.source:
-                self.blank.append(f"#{node.number}")
-            if node.parent is None:
+            if ns:
+                self.inner += 1
+            if headers.is_blank(slot):
+                self.blank.append(f"#{links.number(slot)}")
+            if above < 0:
                 continue
-            above = nodes[node.parent]
-            self.parents += not node.key[0] and above.children[0] == node.key  # each by its first child
-            if is_skewed(header.created_at, above.checkpoint.created_at):
-                self.skewed.append(f"#{node.number}")
+            if not ns and first_child[above] == slot:  # each by its first child
+                self.parents += 1
+            if headers.falls(above, slot) and is_skewed(headers.created_at(slot), headers.created_at(above)):
+                self.skewed.append(f"#{links.number(slot)}")
 
 
 def orphan(thread_id: str, number: str, parent_id: str) -> Problem:
