@@ -17,6 +17,7 @@ from studio.explain import Explainer
 from studio.history.facts import Key, Reading
 from studio.history.namespaces import static_ns
 from studio.history.numbers import Numbers
+from studio.history.packed import Packed
 from studio.model import Address, Checkpoint, State, Status
 from studio.overlay import Overlay
 from studio.quiet import keep_for_good, no_collection
@@ -196,12 +197,12 @@ class Forest:
         counting = time.monotonic() - began
         if anew:
             grown.start_again()
-        cursors, fresh = self._read_headers(thread_id, grown)
-        if not anew and any(self._came_in(tree, header) for header in fresh):
+        before, fresh = self._read_headers(thread_id, grown)
+        if not anew and len(tree) and any(self._came_in(tree, header) for header in fresh):
             anew = True
             grown.start_again()
-            cursors, fresh = self._read_headers(thread_id, grown)
-        seen = bisect_left(cursors, self._seen.pop(thread_id, 0))
+            before, fresh = self._read_headers(thread_id, grown)
+        seen = before(self._seen.pop(thread_id, 0))
         if grown.writes_cursor is not None:
             writes = self._overlay.write_headers(thread_id, grown.writes_cursor)
             grown.writes_cursor = max((cursor for cursor, _ in writes), default=grown.writes_cursor)
@@ -209,7 +210,7 @@ class Forest:
             writes = ()
             grown.writes_cursor = self._overlay.writes_end(thread_id)
         callers: Iterable[Caller] = [(row.checkpoint_ns, row.checkpoint_id, row.task_id) for _, row in writes]
-        if not grown.has_callers and any(header.checkpoint_ns for header in fresh):
+        if not grown.has_callers and any(ns for ns, *_ in fresh.kinds):
             callers, grown.has_callers = self._overlay.task_keys(thread_id), True
         grown.owes_count = not due
         if due:
@@ -220,17 +221,15 @@ class Forest:
             counting += time.monotonic() - began
             slow = counting > COUNT_AT_ONCE and grown.base_rows > COUNT_ALWAYS
             grown.count_from = began + counting * COUNT_SHARE if slow else 0.0
-        if any(header.origin == "scratch" or header.source == "fork" for header in fresh):
+        if any(origin == "scratch" or source == "fork" for _, source, origin, _ in fresh.kinds):
             self._read_origins()  # after the rows: a fork that was just stored brings its origin with it
-        forked = anew or any(fork.thread_id == thread_id for fork in self._origins)
-        come = {(header.checkpoint_ns, header.checkpoint_id): header for header in fresh} if forked else {}
-        last = {header.checkpoint_ns: header for header in fresh}
-        grown.last.update({static_ns(ns): header for ns, header in last.items()})
-        origins, elsewhere = self._origins_in(thread_id, come)
-        origins.update(self._infer_copies(fresh, [] if anew else tree.headers(), {*origins, *elsewhere}))
+        grown.last.update({static_ns(ns): header for ns, header in fresh.last_of_each().items()})
+        origins, elsewhere = self._origins_in(thread_id, fresh)
+        origins.update(self._infer_copies(fresh, None if anew else tree, {*origins, *elsewhere}))
+        places = {Address(thread_id, *key): fresh.find(*key) for key in origins}
         with tree.lock:
             if anew:
-                tree.start_again(come)
+                tree.start_again(map(fresh.key, range(len(fresh))))
             if grown.has_callers:
                 tree.facts.note_callers(callers)
             tree.facts.origins.update(origins)
@@ -238,14 +237,14 @@ class Forest:
             tree.facts.promoted.update((at.checkpoint_ns, at.checkpoint_id) for at in self._promoted if at.thread_id == thread_id)
             tree.facts.forget((row.checkpoint_ns, row.checkpoint_id) for _, row in writes)
             tree.facts.forget((h.checkpoint_ns, h.parent_checkpoint_id) for h in fresh if h.parent_checkpoint_id)
-            if seen:
-                tree.extend(fresh[:seen])
-            tree.extend(fresh)
+            tree.extend(fresh, seen)
         self._explainer.note_children(thread_id, tree.children_of)
-        self._name_updates(tree, (h.address for h in fresh if h.source in ("update", "input") and h.address in self._updates))
-        named = [h for key, h in come.items() if key not in elsewhere and h.address in self._origins]
-        for header in named[:COPIES_CHECKED]:
-            self._name_fork(tree, header.address)
+        if self._updates:
+            found = (h.address for h in fresh if h.source in ("update", "input") and h.address in self._updates)
+            self._name_updates(tree, found)
+        named = [at for key in origins if (at := Address(thread_id, *key)) in self._origins]
+        for fork in sorted(named, key=places.__getitem__)[:COPIES_CHECKED]:
+            self._name_fork(tree, fork)
 
     @staticmethod
     def _came_in(tree: CheckpointTree, header: Checkpoint) -> bool:
@@ -263,22 +262,29 @@ class Forest:
         reading.note_rows(rows)
         return reading
 
-    def _read_headers(self, thread_id: str, grown: _Grown) -> tuple[list[int], list[Checkpoint]]:
+    def _read_headers(self, thread_id: str, grown: _Grown) -> tuple[Callable[[int], int], Packed]:
+        """(how many stand before a cursor, headers that were stored since)."""
+        gathered = self._overlay.gather(thread_id) if not grown.headers_cursor else None
+        if gathered is not None:
+            grown.headers_cursor, grown.base_rows = gathered.end, gathered.base_rows
+            return gathered.before, gathered.headers
         headers = self._overlay.checkpoints(thread_id, grown.headers_cursor)
         if headers:
             grown.headers_cursor = max(cursor for cursor, _ in headers)
         grown.base_rows += sum(header.origin == "base" for _, header in headers)
-        return [cursor for cursor, _ in headers], [header for _, header in headers]
+        fresh = Packed(thread_id)
+        ends = [cursor for cursor, header in headers if fresh.add([header])]
+        return lambda cursor: bisect_left(ends, cursor), fresh
 
     def _census(self, thread_id: str, grown: _Grown) -> tuple[int, object] | None:
         return self._overlay.census(thread_id, *grown.counted)
 
-    def _origins_in(self, thread_id: str, headers: Mapping[Key, Checkpoint]) -> tuple[dict[Key, Key], set[Key]]:
+    def _origins_in(self, thread_id: str, headers: Packed) -> tuple[dict[Key, Key], set[Key]]:
         """(fork -> origin, forks whose origin is not what they were made from: gone, or stored anew with other contents)."""
         recorded = {
             fork: made_from
             for fork, made_from in self._origins.items()
-            if fork.thread_id == thread_id and (fork.checkpoint_ns, fork.checkpoint_id) in headers
+            if fork.thread_id == thread_id and headers.find(fork.checkpoint_ns, fork.checkpoint_id) >= 0
         }
         if not recorded:
             return {}, set()
@@ -325,16 +331,19 @@ class Forest:
             if parts:
                 tree.facts.fork_labels[key] = ", ".join(parts)
 
-    def _infer_copies(self, fresh: list[Checkpoint], before: Iterable[Checkpoint], explained: set[Key]) -> dict[Key, Key]:
+    def _infer_copies(self, fresh: Packed, before: CheckpointTree | None, explained: set[Key]) -> dict[Key, Key]:
         """LangGraph's own `__copy__` does not record its origin: a sibling with equal channel versions is it."""
-        forks = [h for h in fresh if h.source == "fork" and (h.checkpoint_ns, h.checkpoint_id) not in explained]
+        copied = {kind for kind, (_, source, *_) in enumerate(fresh.kinds) if source == "fork"}
+        slots = (slot for slot, kind in enumerate(fresh.kind_of) if kind in copied) if copied else ()
+        forks = [fresh.header(slot) for slot in slots if fresh.key(slot) not in explained][:COPIES_CHECKED]
         found: dict[Key, Key] = {}
         if not forks:
             return found
         siblings: dict[tuple[str, str | None], list[Checkpoint]] = defaultdict(list)
-        for header in chain(before, fresh):
+        parents = {(fork.checkpoint_ns, fork.parent_checkpoint_id) for fork in forks}
+        for header in chain(before.named(parents) if before is not None else (), map(fresh.header, fresh.named(parents))):
             siblings[header.checkpoint_ns, header.parent_checkpoint_id].append(header)
-        for fork in forks[:COPIES_CHECKED]:
+        for fork in forks:
             beside = [h for h in siblings[fork.checkpoint_ns, fork.parent_checkpoint_id] if h.checkpoint_id < fork.checkpoint_id]
             if not beside:
                 continue

@@ -7,12 +7,14 @@ Scratch rows of `writes` under a base checkpoint are not shown: they belong to a
 from __future__ import annotations
 
 import threading
+from bisect import bisect_left
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import TypeVar, cast
 
 from msgspec.structs import replace
 
 from studio.errors import OpenError
+from studio.history.gathered import Gathered
 from studio.model import Address, Checkpoint, Problem, RawCheckpoint, WriteRow
 from studio.stores.base import Capability, Store, ThreadKeys
 from studio.stores.chain import Chained
@@ -26,7 +28,8 @@ WAITING_KINDS = ("write-without-checkpoint", "writes-without-thread")
 _SHIFT = 64
 """A cursor is the base's and the scratch file's in one number."""
 
-Keys = frozenset[tuple[str, str]]
+Key = tuple[str, str]
+Keys = frozenset[Key]
 """(namespace, checkpoint id) pairs of one thread."""
 
 
@@ -34,6 +37,30 @@ class OverlaidKeys(ThreadKeys, frozen=True):
     """Keys of a thread that has checkpoints in the scratch file; `checkpoints` counts them too."""
 
     scratch_checkpoints: int = 0
+
+
+class Overlaid:
+    """Headers of base and scratch file with their cursors, as `Overlay.checkpoints` has them."""
+
+    def __init__(self, base: Gathered) -> None:
+        self.headers = base.headers
+        self.base_rows = len(base.headers)
+        self._base = base
+        self._own: list[int] = []
+
+    def take(self, own: Sequence[tuple[int, Checkpoint]]) -> bool:
+        """Put rows of the scratch file behind those of the base; False when one repeats an address."""
+        self._own = [self._base.end << _SHIFT | cursor for cursor, _ in own]
+        return self.headers.add(header for _, header in own) == len(own)
+
+    @property
+    def end(self) -> int:
+        """The cursor behind which nothing was read."""
+        return self._own[-1] if self._own else self._base.end << _SHIFT
+
+    def before(self, cursor: int) -> int:
+        """How many rows stand before a cursor."""
+        return self._base.before(-(-cursor >> _SHIFT)) + bisect_left(self._own, cursor)
 
 
 class Overlay:
@@ -131,6 +158,18 @@ class Overlay:
         reached = found[-1][0] >> _SHIFT if found else base_after
         found += [(reached << _SHIFT | cursor, header) for cursor, header in self._scratch_checkpoints(thread_id, scratch_after)]
         return found
+
+    def gather(self, thread_id: str) -> Overlaid | None:
+        """`checkpoints` of a whole thread in columns; None where only those tell."""
+        direct: Callable[[str], Gathered | None] | None = getattr(self.base, "gather", None)
+        base = direct(thread_id) if direct is not None else None
+        if base is None:
+            return None
+        scratch = self.scratch
+        rows = scratch.checkpoints(thread_id) if scratch is not None else ()
+        found = Overlaid(base)
+        own = [(cursor, replace(header, origin="scratch")) for cursor, header in rows if base.headers.find(*_key(header)) < 0]
+        return found if found.take(own) else None
 
     def chained(self, thread_id: str) -> Chained | None:
         """The base, where it may prove that a thread is a plain chain: nothing of the thread is in the scratch file."""
@@ -332,6 +371,10 @@ def _of_scratch(raw: RawCheckpoint) -> RawCheckpoint:
         header=replace(raw.header, origin="scratch"),
         pending_sends=tuple(replace(row, origin="scratch") for row in raw.pending_sends),
     )
+
+
+def _key(header: Checkpoint) -> Key:
+    return header.checkpoint_ns, header.checkpoint_id
 
 
 def _all_scratch(keys: ThreadKeys) -> OverlaidKeys:

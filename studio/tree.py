@@ -6,7 +6,7 @@ about is `studio.history.growth`.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 
 from msgspec.structs import replace
 
@@ -127,6 +127,13 @@ class CheckpointTree(Growth):
             links = self._links
             order = links.order[:]
         return map(links.headers.header, order)
+
+    def named(self, parents: Collection[tuple[str, str | None]]) -> list[Checkpoint]:
+        """The rows whose parents are these: (namespace, id), in display order."""
+        with self.lock:
+            links = self._links
+            found = links.headers.named(parents)
+            return [links.headers.header(slot) for slot in sorted(found, key=links.index.__getitem__)]
 
     def parent(self, address: Address) -> Address | None:
         """By stored link, in the same namespace."""

@@ -98,13 +98,14 @@ class Growth:
     def extend(self, headers: Iterable[Checkpoint], first: int = 0) -> int:
         """Take in headers (known ones are ignored); returns how many were new. Call after `facts` were updated.
 
-        The first so many of packed headers come before the others. An empty tree keeps packed ones as its own.
+        An empty tree keeps packed headers as its own, and takes the first so many of them in before the others.
         """
         with self.lock:
             links = self._links
             if isinstance(headers, Packed) and not len(links.headers) and headers.thread_id == self.thread_id:
                 links = self._links = Links(headers)
             else:
+                first = 0
                 links.headers.add(headers)
             count = self._come(links.make_room(first)) if first else 0
             return count + self._come(links.make_room())
@@ -158,7 +159,7 @@ class Growth:
         return [(slot, key) for slot in fresh if (key := headers.key(slot)) in keys] if keys else []
 
     def _ascend(self, starts: list[int], fresh: range) -> bool:
-        """Whether each row that does not follow the one before it comes, by its time and id, after all before it."""
+        """Whether each row that does not follow the one before it comes behind its parent, and by time and id behind all others."""
         headers = self._links.headers
         if headers.key(fresh.start)[1] == "" and not headers.created_at(fresh.start):
             return False
@@ -173,7 +174,7 @@ class Growth:
             if newest is not None and age <= newest:  # type: ignore[operator]
                 return False
             above = self._parent_of(start)[0]
-            if above >= fresh.start and order(above) >= age:  # type: ignore[operator]
+            if above >= fresh.start and (above > start or order(above) >= age):  # type: ignore[operator]
                 return False
         return True
 

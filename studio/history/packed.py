@@ -156,6 +156,26 @@ class Packed(Sequence[Checkpoint]):
             self.texts[slot], found = parent, TEXT
         self.above.append(found)
 
+    def in_order(self, order: array[int]) -> Packed:
+        """The same rows in another order of their slots."""
+        place = array("i", [0]) * len(order)
+        for at, slot in enumerate(order):
+            place[slot] = at
+        out = Packed(self.thread_id)
+        out.kinds, out._known_kinds = self.kinds, self._known_kinds
+        out.above.extend([place[above] if above >= 0 else above for above in map(self.above.__getitem__, order)])
+        out.texts = {place[slot]: text for slot, text in self.texts.items()}
+        out.kind_of.extend(map(self.kind_of.__getitem__, order))
+        out._steps.extend(map(self._steps.__getitem__, order))
+        out._sizes.extend(map(self._sizes.__getitem__, order))
+        for slot in order:
+            out._identities += self._identities[ID * slot : ID * slot + ID]
+            out._times += self._times[TIME * slot : TIME * slot + TIME]
+        out._odd = {place[slot]: header for slot, header in self._odd.items()}
+        out._odd_slots = {key: place[slot] for key, slot in self._odd_slots.items()}
+        out._ids = {ns: ids.moved(place, out._identities) for ns, ids in self._ids.items()}
+        return out
+
     # ------------------------------------------------------------------ giving out
 
     def find(self, ns: str, identity: str) -> int:
@@ -245,6 +265,21 @@ class Packed(Sequence[Checkpoint]):
         found += islice((slot for slot in in_order if slot in among and self.origin(slot) == origin), 1)
         return max((self.key(slot)[1] for slot in found), default=None)
 
+    def named(self, parents: Collection[tuple[str, str | None]]) -> list[int]:
+        """The rows whose parents are these: (namespace, id)."""
+        above = {self.find(ns, parent) if parent else NONE for ns, parent in parents} | {TEXT}
+        slots = [slot for slot, one in enumerate(self.above) if one in above]
+        return [slot for slot in slots if (self.ns(slot), self.header(slot).parent_checkpoint_id) in parents]
+
+    def last_of_each(self) -> dict[str, Checkpoint]:
+        """Namespace -> its last row; the namespaces as they first occur."""
+        last = {kind: slot for slot, kind in enumerate(self.kind_of)}
+        found: dict[str, int] = {}
+        for kind, slot in last.items():
+            ns = self.kinds[kind][0]
+            found[ns] = max(slot, found.get(ns, slot))
+        return {ns: self.header(slot) for ns, slot in found.items()}
+
     def mark(self, slot: int) -> int:
         """A hash of a row's key; `mark_of` gives the same."""
         if slot in self._odd:
@@ -298,6 +333,13 @@ class _Ids:
         if place < len(slots) and self.at(slots[place]) == packed:
             return slots[place]
         return self._strays.get(packed, NOT_HERE)
+
+    def moved(self, place: Sequence[int], identities: bytearray) -> _Ids:
+        """The same ids where each slot has another place."""
+        out = _Ids(identities)
+        out.slots.extend(map(place.__getitem__, self.slots))
+        out._strays = {packed: place[slot] for packed, slot in self._strays.items()}
+        return out
 
     @property
     def strays(self) -> Collection[int]:

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from typing import TypeVar
 
+from studio.history.gathered import Gathered
+from studio.history.packed import BATCH
 from studio.model import Address, Checkpoint, RawCheckpoint
 from studio.stores import chain as chains
 from studio.stores import forked, rows
@@ -185,6 +187,27 @@ class Queries(WriteQueries):
             return [rows.header(row) for rowid in rowids if (row := self._header_row(rowid)) is not None]
 
         return self._damage.either(self._table, by_query, row_by_row)
+
+    def gather(self, thread_id: str) -> Gathered | None:
+        """The headers of a thread by their cursors, packed as they are read.
+
+        None where they are to be listed: the table is damaged, or a row has no address of its own.
+        """
+
+        def by_query() -> Gathered | None:
+            where, values = rows.in_thread(thread_id, 0, self._layout.utf16)
+            query = f"SELECT {rows.header_columns(self._layout)} FROM {self._table.name} {where}"
+            reading, found = self._connection.execute(query, values), Gathered(thread_id)
+            while page := reading.fetchmany(BATCH):
+                headers = rows.headers(page, thread_id)
+                if headers is None:
+                    raise self._damage.misled(self._table)
+                if not found.take(headers):
+                    return None
+            found.sort()
+            return found
+
+        return self._damage.either(self._table, by_query, lambda: None)
 
     def rowids(self, thread_id: str) -> list[int]:
         """Checkpoints of a thread, oldest first."""

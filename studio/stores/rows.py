@@ -166,6 +166,11 @@ def write_order(row: WriteRow) -> tuple[str, str, int]:
     return row.task_path or "", row.task_id, row.idx
 
 
+def by_checkpoint(entry: tuple[int, WriteRow]) -> tuple[str, str, str, str, int]:
+    row = entry[1]
+    return row.checkpoint_ns, row.checkpoint_id, *write_order(row)
+
+
 def raw_size(row: RawCheckpoint) -> int:
     """About what a row takes in memory."""
     return len(row.blob) + len(row.metadata) + 600

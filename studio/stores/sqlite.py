@@ -14,6 +14,7 @@ from itertools import islice
 from typing import TypeVar
 
 from studio.errors import OpenError
+from studio.history.gathered import Gathered
 from studio.model import Address, Checkpoint, Problem, RawCheckpoint, WriteRow
 from studio.stores import rows, waiting
 from studio.stores.base import Capability, ThreadKeys
@@ -174,6 +175,13 @@ class SqliteStore:
             self._note_mixture(thread_id, sum(header.encrypted for _, header in found), len(found))
         return found
 
+    def gather(self, thread_id: str) -> Gathered | None:
+        """`checkpoints` of a whole thread in columns; None where only those tell."""
+        found = self._look(lambda queries: queries.gather(thread_id))
+        if found is not None:
+            self._note_mixture(thread_id, found.encrypted, len(found.headers))
+        return found
+
     def metadata(self, thread_id: str, ns: str, take: Callable[[bytes], T]) -> Mapping[str, T]:
         return self._look(lambda queries: queries.metadata(thread_id, ns, take))
 
@@ -255,7 +263,7 @@ class SqliteStore:
         """Ordered by (namespace, checkpoint id, task_path, task_id, idx)."""
         wanted = frozenset(channels)
         found = [entry for entry in self._look(lambda queries: queries.write_headers(thread_id)) if entry[1].channel in wanted]
-        todo = [rowid for rowid, _ in sorted(found, key=_by_checkpoint)]
+        todo = [rowid for rowid, _ in sorted(found, key=rows.by_checkpoint)]
         while todo:
             page, done = self._look(partial(Queries.writes_page, rowids=todo[:SCAN_ROWS]))
             del todo[:done]
@@ -394,8 +402,3 @@ def _read(connection: sqlite3.Connection, queries: Queries, read: Callable[[Quer
 
 def _rowids(queries: Queries, threads: Sequence[str]) -> list[int]:
     return [rowid for thread in threads for rowid in queries.rowids(thread)]
-
-
-def _by_checkpoint(entry: tuple[int, WriteRow]) -> tuple[str, str, str, str, int]:
-    row = entry[1]
-    return row.checkpoint_ns, row.checkpoint_id, *rows.write_order(row)
