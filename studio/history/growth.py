@@ -159,7 +159,7 @@ class Growth:
         return [(slot, key) for slot in fresh if (key := headers.key(slot)) in keys] if keys else []
 
     def _ascend(self, starts: list[int], fresh: range) -> bool:
-        """Whether each row that does not follow the one before it comes behind its parent, and by time and id behind all others."""
+        """Whether each row that does not follow the one before it comes behind its parent, and by time and id behind the rest."""
         headers = self._links.headers
         if headers.key(fresh.start)[1] == "" and not headers.created_at(fresh.start):
             return False
