@@ -67,8 +67,8 @@ class Packed(Sequence[Checkpoint]):
         return len(self) - before
 
     def _take(self, batch: list[Checkpoint]) -> None:
-        spaces = {header.address.checkpoint_ns for header in batch}
-        only = spaces.pop() if len(spaces) == 1 else None
+        of = {header.address.checkpoint_ns for header in batch}
+        only = of.pop() if len(of) == 1 else None
         ids = [header.address.checkpoint_id for header in batch]
         in_order = only is not None and self._come_behind(only, ids)
         if not in_order:
@@ -92,8 +92,14 @@ class Packed(Sequence[Checkpoint]):
             self._name_parent(start, only, parents[0])
             self.above.extend(range(start, start + len(batch) - 1))
         else:
-            for slot, header in enumerate(batch, start):
-                self._name_parent(slot, header.checkpoint_ns, header.parent_checkpoint_id)
+            spaces = [header.checkpoint_ns for header in batch]
+            near = dict(zip(zip(spaces, ids, strict=True), range(start, start + len(batch)), strict=True))
+            for slot, ns, parent in zip(range(start, start + len(batch)), spaces, parents, strict=True):
+                found = near.get((ns, parent)) if parent else None  # most parents came a moment ago
+                if found is not None:
+                    self.above.append(found)
+                else:
+                    self._name_parent(slot, ns, parent)
 
     def _come_behind(self, ns: str, ids: list[str]) -> bool:
         """Whether ids of one namespace ascend behind all that are known of it: so they are new."""
@@ -329,6 +335,8 @@ class _Ids:
 
     def find(self, packed: bytes) -> int:
         slots = self.slots
+        if not slots or packed > self.at(slots[-1]):
+            return NOT_HERE
         place = bisect_left(slots, packed, key=self.at)
         if place < len(slots) and self.at(slots[place]) == packed:
             return slots[place]
