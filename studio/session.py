@@ -12,7 +12,6 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import islice
 from typing import TYPE_CHECKING
 
-from studio.acting import Acting
 from studio.cache import LRU
 from studio.calling import Caller, Calls, SubgraphRun
 from studio.errors import OpenError, RefError, StudioError, UsageError
@@ -22,16 +21,16 @@ from studio.live import Watcher
 from studio.model import Address, Comparison, Hit, Problem, RawCheckpoint, Row, SeenGraph, State, Thread, Verdict
 from studio.overlay import Overlay
 from studio.overview import threads as list_threads
+from studio.recorded import Recorded
 from studio.spots import Spots
 from studio.stores import open_store
 from studio.stores.base import Store
 from studio.stores.sealed import AesKey, Unsealer
-from studio.stores.view import PLAIN, View, options_of, part_of, view_of, words_of
+from studio.stores.view import PLAIN, View, options_of, view_of, words_of
 from studio.tree import CheckpointTree
 
 if TYPE_CHECKING:
     from studio.branches import Branches
-    from studio.forks.scratch import Scratch, Written
     from studio.growing import Compared, Growth
     from studio.kinship import Kin
     from studio.neighbours import Neighbours
@@ -46,7 +45,7 @@ FULL_ID = 32
 """Ids of checkpoints have at least so many characters; anything shorter may be a number, a word or a part of an id."""
 
 
-class Session(Acting):
+class Session(Recorded):
     """One opened location. Thread-safe; every call is short but for `run`, which returns at once."""
 
     def __init__(
@@ -58,7 +57,7 @@ class Session(Acting):
         graph: GraphSpec | None = None,
         aes_key: AesKey | None = None,
     ) -> None:
-        super().__init__(graph)
+        super().__init__(graph, scratch)
         self.store = store
         self.location = store.location
         self.kind = store.kind
@@ -69,7 +68,6 @@ class Session(Acting):
         self.explainer = Explainer(self.overlay)
         self.forest = Forest(self.overlay, self.explainer, self.state, self._read_origins)
         self.spots = Spots(self.overlay, self.explainer, self.forest)
-        self._given_scratch = scratch
         self._comparing = threading.RLock()
         self._states: LRU[Address, State] = LRU(STATES_KEPT, STATES_BYTES)
         self._compared: LRU[tuple[Address, Address | None, bool], Comparison] = LRU(COMPARED_KEPT, COMPARED_BYTES)
@@ -77,11 +75,9 @@ class Session(Acting):
         self._calls = Calls(self)
         self._outside: LRU[Address, tuple[str, ...]] = LRU(4 * STATES_KEPT)
         self._token: object = None
-        self._scratch: Scratch | None = None
         self._watcher = Watcher(self._look)
         self._failures = 0
         self._lost: Problem | None = None
-        self._unread: dict[str, Problem] = {}
         self._callbacks: list[Callable[[str], None]] = []
         self._open_scratch()
 
@@ -120,70 +116,6 @@ class Session(Acting):
     def view_options(self) -> list[str]:
         """The words of a command that show the same part, with the same forks, again."""
         return [*options_of(self.store), *(["--scratch", self.scratch_path] if self._given_scratch is not None else [])]
-
-    @property
-    def scratch_path(self) -> str:
-        return self.scratch.path
-
-    @property
-    def scratch_is_temporary(self) -> bool:
-        return self.scratch.temporary
-
-    @property
-    def scratch(self) -> Scratch:
-        with self._lock:
-            if self._scratch is None:
-                from studio.forks.scratch import Scratch
-
-                self._scratch = Scratch(self.location, self._given_scratch, part_of(self.store))
-            return self._scratch
-
-    def _open_scratch(self) -> None:
-        """Lay the scratch file over the base once it exists."""
-        scratch = self.scratch
-        if self.overlay.scratch is None and scratch.exists() and not scratch.is_store:
-            try:
-                self.overlay.set_scratch(open_store(scratch.path))
-                self._unread.pop(scratch.path, None)
-            except OpenError as error:  # the opened file is still there to be read
-                self._note_unread(scratch.path, error)
-        self._read_origins()
-
-    def _note_unread(self, path: str, error: OpenError) -> None:
-        self._unread[path] = Problem("forks-unreadable", path, f"forks or runs that were kept cannot be read: {error.message}")
-
-    def _read_origins(self) -> None:
-        origins, promoted = self._origins(), self._promoted()
-        self.forest.set_origins(origins)
-        self.forest.set_promoted(promoted)
-        self.spots.set_forks({fork: origin for fork, (origin, _) in origins.items()}, promoted)
-        self.forest.set_updates(self.updates())
-
-    def _origins(self) -> dict[Address, tuple[Address, str]]:
-        """Fork -> (origin, hash of its blob), as recorded now."""
-        scratch = self.scratch
-        try:
-            found = scratch.origins() if scratch.exists() or os.path.exists(scratch.notes_path) else {}
-        except OpenError as error:
-            if scratch.path not in self._unread:  # said already
-                self._note_unread(scratch.notes_path, error)
-            return {}
-        self._unread.pop(scratch.notes_path, None)
-        return found
-
-    def updates(self) -> dict[Address, Written]:
-        """Checkpoint -> as which nodes it was written by hand, as recorded now: LangGraph does not store it."""
-        scratch = self.scratch
-        try:
-            return scratch.updates() if scratch.exists() or os.path.exists(scratch.notes_path) else {}
-        except OpenError:  # said when the origins were read
-            return {}
-
-    def _promoted(self) -> frozenset[Address]:
-        try:
-            return self.scratch.promoted() if self.scratch.exists() else frozenset()
-        except OpenError:  # said when the origins were read
-            return frozenset()
 
     def close(self) -> None:
         """End runs and watching, and close the stores."""
