@@ -2,29 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
-from functools import cached_property
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
 
-from msgspec.structs import replace
-
-from studio import kinship, tagged
-from studio import rewriting as rewriting_core
-from studio.calling import SubgraphRun
+from studio import kinship
 from studio.errors import RefError, StudioError
-from studio.growing import Compared
-from studio.model import Address, Comparison, Row, State, Tagged_JSON, Value
-from studio.render import gate, masking, preview, shell
+from studio.render import gate, masking, shell
 from studio.runs import Run
 from studio.session import Session
-from studio.tree import CheckpointTree
-from studio.web.book import Book
+from studio.web.forkdesk import ForkDesk
 from studio.web.links import Place, encode
 from studio.web.views import branches as branches_view
 from studio.web.views import changes as changes_view
-from studio.web.views import chat, detail, forks, graph, rewriting, runs, tables
+from studio.web.views import chat, detail, forks, graph, runs, tables
 from studio.web.views import chrome as chrome_view
-from studio.web.views import sizes as sizes_view
 from studio.web.views import timeline as timeline_view
 from studio.web.views import why as why_view
 from studio.web.views.values import Reveal
@@ -68,10 +59,6 @@ class Stage:
     graph: graph.GraphView | None = None
 
 
-LONGEST_EDIT = 100_000
-"""Characters or entries from which on a value is not put into the fork form of a page by itself."""
-
-
 @dataclass(frozen=True, slots=True)
 class Workspace:
     chrome: chrome_view.Chrome
@@ -81,108 +68,8 @@ class Workspace:
     key_groups: tuple[tuple[str, tuple[chrome_view.Key, ...]], ...]
 
 
-class Desk:
-    """A place that was checked against its file. Raises RefError when thread or checkpoint are not there."""
-
-    def __init__(self, book: Book, place: Place) -> None:
-        self.book = book
-        self.session: Session = book.session(place.file)
-        session = self.session
-        session.refresh()
-        thread = place.thread if place.thread is not None else session.default_thread()
-        if thread is None:
-            raise RefError(
-                "this file holds no threads yet", "one that is written while you look appears in the list", "no-threads"
-            )
-        self.tree: CheckpointTree = session.tree(thread)
-        self.place = self._checked(place.to(thread=thread))
-
-    def _checked(self, place: Place) -> Place:
-        if place.at and place.address in self.tree:
-            return place
-        if place.at:
-            return place.at_address(self.tree.resolve(place.at, place.ns or None))
-        head = self.tree.head or self.tree.address_at(len(self.tree) - 1)
-        return place.at_address(head)
-
-    # ------------------------------------------------------------------ what the place names
-
-    @cached_property
-    def address(self) -> Address:
-        return self.place.address
-
-    @cached_property
-    def row(self) -> Row:
-        return self.tree.row(self.address)
-
-    @cached_property
-    def state(self) -> State:
-        return self.session.state(self.address)
-
-    @cached_property
-    def sizes(self) -> Compared:
-        return self.session.sizes(self.address)
-
-    @cached_property
-    def listed(self) -> State:
-        """The state with its channels in the order that was asked for."""
-        if self.place.sort != "size":
-            return self.state
-        return replace(self.state, values=sizes_view.ordered(self.state.values, self.sizes))
-
-    @cached_property
-    def subgraph_runs(self) -> dict[str, tuple[SubgraphRun, ...]]:
-        return self.session.subgraph_runs(self.state)
-
-    @cached_property
-    def steps_across(self) -> chrome_view.Across:
-        """The ways from here into a subgraph, and out of one to the task that called it."""
-        caller = self.session.caller(self.state)
-        first = next((run.first for runs in self.subgraph_runs.values() for run in runs), None)
-        return chrome_view.across(self.place, self.tree, caller, first)
-
-    @cached_property
-    def pinned(self) -> Address | None:
-        """The pinned base of diffs, when it is there."""
-        if not self.place.base:
-            return None
-        ns = self.place.base_ns if self.place.base_ns is not None else self.place.ns
-        found = Address(self.address.thread_id, ns, self.place.base)
-        return found if found in self.tree else None
-
-    @property
-    def base(self) -> Address | None:
-        """What diffs compare with in place of the parent: the pinned base, unless that is this checkpoint itself."""
-        return self.pinned if self.pinned != self.address else None
-
-    @cached_property
-    def comparison(self) -> Comparison:
-        return self.session.compare(self.address, self.base or self.session.base_of(self.address))
-
-    def value_at(self, path: str) -> tuple[Value, bool]:
-        try:
-            return tagged.get(self.state.editable, path), True
-        except StudioError:
-            return None, False
-
-    def document_at(self, path: str) -> Tagged_JSON:
-        """The value at a path as a form has it, secrets masked; null where there is none."""
-        value, _ = self.value_at(path)
-        name = masking.name_in(path, dict(self.state.values))
-        return masking.document(value, name, show_secrets=self.session.show_secrets, readable=False)
-
-    @cached_property
-    def selected_path(self) -> str | None:
-        """The path of the URL, else the change that a person most likely asks about: the first that is no message."""
-        if self.place.path:
-            return self.place.path
-        if self.place.tab not in ("changes",):
-            return None
-        found = self.comparison.changes
-        values = [change for change in found if preview.message(change.after) is None]
-        scalars = [change for change in values if not isinstance(change.after, (dict, list))]
-        picked = next(iter(scalars or values or found), None)
-        return picked.path if picked is not None else None
+class Desk(ForkDesk):
+    """Everything that the page draws of a place."""
 
     def because(self) -> str:
         """Why this superstep ran, in words."""
@@ -351,92 +238,6 @@ class Desk:
 
     # ------------------------------------------------------------------ forking
 
-    def fork_box(
-        self, form: ForkInput | None = None, *, promise: forks.Promise | None = None, large: bool = False, ways: bool = False
-    ) -> forks.ForkBox:
-        """The fork form. The nodes to choose from cost a look at the whole thread: only with `ways`, or when one was chosen."""
-        given = form if form is not None else self._first_input()
-        refused = self.session.fork_refusal(self.address)
-        known = ways or given.is_special
-        add = self.place.path or self.selected_path or ""
-        if given.chat is not None or any(edit.path == add for edit in given.edits) or not self.value_at(add)[1]:
-            add = ""
-        questions = self._questions()
-        return forks.ForkBox(
-            title=f"{'Fork from' if given.chat is None else 'Edit messages at'} #{self.row.number}",
-            number=self.row.number,
-            action=self.place.url("fork", [("large", "1")] if large else []),
-            preview_action=self.place.url("preview"),
-            edit_href=self.place.url("edit"),
-            whole_href=self.place.url("edit", [("whole", "1")]),
-            edits=given.edits,
-            hint="Choose a value in the middle to change it here, or run this point again as it is.",
-            goto_options=forks.named(_quiet(lambda: self.session.goto_candidates(self.address))) if known else (),
-            goto=given.goto,
-            writers=self._writers(given.as_node) if known or given.mode == "update" else None,
-            writers_href=self.place.url("writers"),
-            acts=forks.acts(given.mode),
-            mode=given.mode,
-            as_node=given.as_node,
-            update=given.update,
-            also=given.also,
-            new_thread=gate.line(given.new_thread),
-            graph=gate.line(given.graph),
-            python=gate.line(given.python),
-            add_path=add,
-            add_label=gate.line(add, 60),
-            promise=promise,
-            open_more=given.is_special,
-            ways_known=known,
-            ways_href=self.place.url("ways"),
-            questions=questions,
-            answer_action=self.place.url("answer"),
-            chat=given.chat,
-            large=large,
-            cancel_href=self.place.url(),
-            run_fields=forks.run_fields(given.options),
-            refused=gate.line(refused.message, 400) if refused is not None else "",
-            refused_hint=gate.line(refused.hint, 300) if refused is not None else "",
-        )
-
-    def _messages_href(self) -> str:
-        channels = rewriting_core.channels(self.state, show_secrets=self.session.show_secrets)
-        path = self.place.path or ""
-        inside = path.startswith("/") and tagged.split_path(path)[0] in channels
-        return self.place.to(tab="conversation", path=path if inside else None).url("messages") if channels else ""
-
-    def _writers(self, chosen: str) -> forks.Writers:
-        """The nodes to write as; with the graph's own edges once a person let it be loaded."""
-        look = self.book.plans_allowed(self.place.file)
-        try:
-            found = self.session.writers(self.address, look=look, graph=self.book.graph(self.place.file))
-        except StudioError as error:
-            return forks.no_writers(error)
-        return forks.writers(found, chosen)
-
-    def _first_input(self) -> ForkInput:
-        """The value under the cursor is there to be changed when a person chose it."""
-        path = self.place.path or self.selected_path
-        if path is None:
-            return self.input_of(())
-        value, exists = self.value_at(path)
-        if not exists or isinstance(value, (str, list, dict)) and len(value) > LONGEST_EDIT:
-            return self.input_of(())
-        row = forks.edit_row(0, path, value, show_secrets=self.session.show_secrets, root=self.state.editable)
-        return self.input_of((row,) if not row.big else ())
-
-    def input_of(self, rows: tuple[forks.EditRow, ...], chat: rewriting.Editor | None = None) -> ForkInput:
-        spec = self.book.graph(self.place.file)
-        return ForkInput(edits=rows, chat=chat, graph=spec.graph or "", python=spec.python or "")
-
-    def _questions(self) -> tuple[forks.AnswerRow, ...]:
-        return tuple(
-            forks.answer_row(interrupt.id or "", task.name or "", interrupt.value)
-            for task in self.state.tasks
-            for interrupt in task.interrupts
-            if not interrupt.answered and task.status == "paused"
-        )
-
     # ------------------------------------------------------------------ copying
 
     def copy_text(self, kind: str) -> str:
@@ -460,30 +261,6 @@ class Desk:
         raise RefError(f"nothing to copy as {kind}", "choose a value first")
 
 
-@dataclass(frozen=True, slots=True)
-class ForkInput:
-    """What stands in the fork form."""
-
-    edits: tuple[forks.EditRow, ...] = ()
-    goto: str = ""
-    mode: str = "set"
-    as_node: str = ""
-    update: str = ""
-    also: tuple[tuple[str, str], ...] = ()
-    """(node, update) of each further write in the same superstep."""
-    overwrite: tuple[str, ...] = ()
-    new_thread: str = ""
-    graph: str = ""
-    python: str = ""
-    options: Mapping[str, str] = field(default_factory=dict)
-    """What stands in the options of the run, by name."""
-    chat: rewriting.Editor | None = None
-
-    @property
-    def is_special(self) -> bool:
-        return bool(self.goto or self.new_thread)
-
-
 def badge_of(session: Session) -> tuple[str, str]:
     """The promise in the header, and where forks go."""
     if refused := session.fork_refusal():
@@ -494,14 +271,6 @@ def badge_of(session: Session) -> tuple[str, str]:
             f"forks go to {gate.line(session.scratch_path)}, which does not outlive this computer's next start",
         )
     return "read-only · forks go to scratch", f"forks go to {gate.line(session.scratch_path)}"
-
-
-def _quiet(ask: Callable[[], tuple[str, ...]]) -> tuple[str, ...]:
-    """Names to offer; none when they cannot be known (the form still works)."""
-    try:
-        return ask()
-    except StudioError:
-        return ()
 
 
 def _path(text: str) -> str:

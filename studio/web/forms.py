@@ -17,7 +17,8 @@ from studio.requests import ForkRequest, GraphSpec, NodeUpdate, Patch, RunReques
 from studio.running import options as run_options
 from studio.running.options import RunOptions
 from studio.web import rewrites
-from studio.web.desk import Desk, ForkInput
+from studio.web.desk import Desk
+from studio.web.forkdesk import ForkInput
 from studio.web.links import opened
 from studio.web.views import forks
 

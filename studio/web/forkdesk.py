@@ -1,0 +1,138 @@
+"""The fork form of a place: what stands in it, and what it offers."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+
+from studio import rewriting as rewriting_core
+from studio import tagged
+from studio.errors import StudioError
+from studio.render import gate
+from studio.web.spot import Spot
+from studio.web.views import forks, rewriting
+
+LONGEST_EDIT = 100_000
+"""Characters or entries from which on a value is not put into the fork form of a page by itself."""
+
+
+@dataclass(frozen=True, slots=True)
+class ForkInput:
+    """What stands in the fork form."""
+
+    edits: tuple[forks.EditRow, ...] = ()
+    goto: str = ""
+    mode: str = "set"
+    as_node: str = ""
+    update: str = ""
+    also: tuple[tuple[str, str], ...] = ()
+    """(node, update) of each further write in the same superstep."""
+    overwrite: tuple[str, ...] = ()
+    new_thread: str = ""
+    graph: str = ""
+    python: str = ""
+    options: Mapping[str, str] = field(default_factory=dict)
+    """What stands in the options of the run, by name."""
+    chat: rewriting.Editor | None = None
+
+    @property
+    def is_special(self) -> bool:
+        return bool(self.goto or self.new_thread)
+
+
+class ForkDesk(Spot):
+    """A place from which one forks."""
+
+    def fork_box(
+        self, form: ForkInput | None = None, *, promise: forks.Promise | None = None, large: bool = False, ways: bool = False
+    ) -> forks.ForkBox:
+        """The fork form. The nodes to choose from cost a look at the whole thread: only with `ways`, or when one was chosen."""
+        given = form if form is not None else self._first_input()
+        refused = self.session.fork_refusal(self.address)
+        known = ways or given.is_special
+        add = self.place.path or self.selected_path or ""
+        if given.chat is not None or any(edit.path == add for edit in given.edits) or not self.value_at(add)[1]:
+            add = ""
+        questions = self._questions()
+        return forks.ForkBox(
+            title=f"{'Fork from' if given.chat is None else 'Edit messages at'} #{self.row.number}",
+            number=self.row.number,
+            action=self.place.url("fork", [("large", "1")] if large else []),
+            preview_action=self.place.url("preview"),
+            edit_href=self.place.url("edit"),
+            whole_href=self.place.url("edit", [("whole", "1")]),
+            edits=given.edits,
+            hint="Choose a value in the middle to change it here, or run this point again as it is.",
+            goto_options=forks.named(_quiet(lambda: self.session.goto_candidates(self.address))) if known else (),
+            goto=given.goto,
+            writers=self._writers(given.as_node) if known or given.mode == "update" else None,
+            writers_href=self.place.url("writers"),
+            acts=forks.acts(given.mode),
+            mode=given.mode,
+            as_node=given.as_node,
+            update=given.update,
+            also=given.also,
+            new_thread=gate.line(given.new_thread),
+            graph=gate.line(given.graph),
+            python=gate.line(given.python),
+            add_path=add,
+            add_label=gate.line(add, 60),
+            promise=promise,
+            open_more=given.is_special,
+            ways_known=known,
+            ways_href=self.place.url("ways"),
+            questions=questions,
+            answer_action=self.place.url("answer"),
+            chat=given.chat,
+            large=large,
+            cancel_href=self.place.url(),
+            run_fields=forks.run_fields(given.options),
+            refused=gate.line(refused.message, 400) if refused is not None else "",
+            refused_hint=gate.line(refused.hint, 300) if refused is not None else "",
+        )
+
+    def _messages_href(self) -> str:
+        channels = rewriting_core.channels(self.state, show_secrets=self.session.show_secrets)
+        path = self.place.path or ""
+        inside = path.startswith("/") and tagged.split_path(path)[0] in channels
+        return self.place.to(tab="conversation", path=path if inside else None).url("messages") if channels else ""
+
+    def _writers(self, chosen: str) -> forks.Writers:
+        """The nodes to write as; with the graph's own edges once a person let it be loaded."""
+        look = self.book.plans_allowed(self.place.file)
+        try:
+            found = self.session.writers(self.address, look=look, graph=self.book.graph(self.place.file))
+        except StudioError as error:
+            return forks.no_writers(error)
+        return forks.writers(found, chosen)
+
+    def _first_input(self) -> ForkInput:
+        """The value under the cursor is there to be changed when a person chose it."""
+        path = self.place.path or self.selected_path
+        if path is None:
+            return self.input_of(())
+        value, exists = self.value_at(path)
+        if not exists or isinstance(value, (str, list, dict)) and len(value) > LONGEST_EDIT:
+            return self.input_of(())
+        row = forks.edit_row(0, path, value, show_secrets=self.session.show_secrets, root=self.state.editable)
+        return self.input_of((row,) if not row.big else ())
+
+    def input_of(self, rows: tuple[forks.EditRow, ...], chat: rewriting.Editor | None = None) -> ForkInput:
+        spec = self.book.graph(self.place.file)
+        return ForkInput(edits=rows, chat=chat, graph=spec.graph or "", python=spec.python or "")
+
+    def _questions(self) -> tuple[forks.AnswerRow, ...]:
+        return tuple(
+            forks.answer_row(interrupt.id or "", task.name or "", interrupt.value)
+            for task in self.state.tasks
+            for interrupt in task.interrupts
+            if not interrupt.answered and task.status == "paused"
+        )
+
+
+def _quiet(ask: Callable[[], tuple[str, ...]]) -> tuple[str, ...]:
+    """Names to offer; none when they cannot be known (the form still works)."""
+    try:
+        return ask()
+    except StudioError:
+        return ()
