@@ -154,7 +154,8 @@ class Acting(ABC):
         with told_for_promoting():
             if refused is not None:
                 raise refused
-        return self.overlay.together(lambda: promote.gather(self.overlay, base, scratch, address, self.scratch.origins()))
+        kept = self.scratch
+        return self.overlay.together(lambda: promote.gather(self.overlay, base, scratch, address, kept.origins()))
 
     def as_node_candidates(self, address: Address) -> tuple[str, ...]:
         return self.forker.as_node_candidates(address)

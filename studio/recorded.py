@@ -42,6 +42,8 @@ class Recorded(Acting):
 
     @property
     def scratch(self) -> Scratch:
+        if self._scratch is not None:
+            return self._scratch  # without the lock: who asks in the middle of a look would wait for one who waits for that look
         with self._lock:
             if self._scratch is None:
                 from studio.forks.scratch import Scratch

@@ -18,7 +18,7 @@ from langgraph.checkpoint.serde._msgpack import SAFE_MSGPACK_TYPES
 
 from studio import runner
 from studio import value as codec
-from studio.errors import RunError
+from studio.errors import RunError, UsageError
 from studio.requests import GraphSpec
 from studio.runner import Child
 from studio.running import typeuse
@@ -357,3 +357,17 @@ def test_the_child_can_be_run_by_hand(project: Path) -> None:
     command = [sys.executable, "-u", str(runner.CHILD)]
     done = subprocess.run(command, input=json.dumps(document), capture_output=True, text=True, check=True)
     assert [json.loads(line)["event"] for line in done.stdout.splitlines()] == ["ready", "end"]
+
+
+def test_a_name_that_only_the_file_s_own_langgraph_json_lists_is_taken_there(project: Path, tmp_path: Path) -> None:
+    mine = tmp_path / "mine"
+    mine.mkdir()
+    (mine / "langgraph.json").write_text(json.dumps({"graphs": {"trip": "./trip.py:graph", "graph": "./trip.py:other"}}))
+    (mine / "trip.py").write_text("graph = other = None")
+    here = str(project / "state.sqlite")
+    names = json.loads((project / "langgraph.json").read_text())["graphs"]
+    only = next(name for name in names if name not in ("trip", "graph"))
+    assert find_graph(GraphSpec(only, cwd=str(mine)), here).config_file == str(project / "langgraph.json")
+    assert find_graph(GraphSpec("graph", cwd=str(mine)), here).config_file == str(mine / "langgraph.json"), "the nearer one first"
+    with pytest.raises(UsageError, match="no graph named 'nowhere'"):
+        find_graph(GraphSpec("nowhere", cwd=str(mine)), here)

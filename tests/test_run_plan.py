@@ -280,3 +280,20 @@ def test_a_run_from_inside_a_subgraph_names_what_the_outer_graph_did_after_it(tm
             assert plan.runs == ("critique",)
             assert [call.tool for call in plan.past_calls] == ["issue_refund"] and "499.0" in plan.past_calls[0].arguments
             assert [node.name for node in plan.past_nodes] == ["critique", "review", "ask_approval", "issue_refund", "reply"]
+
+
+def test_what_a_fork_has_behind_it_is_not_said_to_have_run_after_it(tmp_path: Path) -> None:
+    with closing(Session.open(str(sample_folder() / "support_agent.sqlite"), scratch=str(tmp_path / "s.sqlite"))) as session:
+        graph = GraphSpec("support_agent")
+        fork = session.fork(ForkRequest(session.resolve("4", "refund-4711"), Patch({"/order/total": 49.9}))).address
+        stopped = session.run(RunRequest(fork, graph=graph))
+        assert (stopped.wait(60) or {})["status"] == "paused" and stopped.head is not None
+        asked = session.plan(RunRequest(stopped.head, graph=graph, resume="yes", has_resume=True))
+        assert [node.name for node in asked.past_nodes] == ["ask_approval", "issue_refund", "reply"], (
+            "as on the line it came from"
+        )
+        ended = session.run(RunRequest(stopped.head, graph=graph, resume="yes", has_resume=True))
+        assert (ended.wait(60) or {})["status"] == "done" and ended.head is not None
+        assert session.plan(RunRequest(ended.head, graph=graph)).past_nodes == ()
+        at_fork = {node.name: node.runs for node in session.plan(RunRequest(fork, graph=graph)).past_nodes}
+        assert at_fork["plan_refund"] == 2 and at_fork["issue_refund"] == 2, "done on both lines after the fork"

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import gc
 import shutil
+import threading
+from contextlib import closing
 from pathlib import Path
 from typing import Annotated, Any, TypedDict
 
@@ -16,6 +18,7 @@ from studio.errors import OpenError, RefError, UsageError
 from studio.model import Address
 from studio.requests import ForkRequest, Patch
 from studio.session import Session
+from studio.stores.sqlite_file import turn
 from studio.tagged import get
 from studio.tree import CheckpointTree
 from tests.factories import config, folder_snapshot, saver_at, shop_builder
@@ -246,3 +249,22 @@ def test_the_command_for_the_same_view_names_the_scratch_file_that_was_given(sho
         session = Session.open(str(shop), scratch=scratch)
         assert session.view_options == words
         session.close()
+
+
+def test_a_look_that_asks_for_the_scratch_file_does_not_wait_for_a_refresh_that_waits_for_the_look(
+    shop: Path, tmp_path: Path
+) -> None:
+    with closing(Session.open(str(shop), scratch=str(tmp_path / "s.sqlite"))) as session:
+        found: list[object] = []
+
+        def look() -> None:
+            with turn(str(shop)):
+                other = threading.Thread(target=session.refresh, daemon=True)
+                other.start()
+                other.join(0.3)  # it has the session now, and waits for this look to end
+                found.append(session.scratch)
+
+        looking = threading.Thread(target=look, daemon=True)
+        looking.start()
+        looking.join(20)
+        assert found, "both wait for ever"

@@ -28,6 +28,7 @@ def web(options: Namespace, out: Out) -> int:
 def demo(options: Namespace, out: Out) -> int:
     """The sample threads, each file as its own session."""
     from studio.assets import sample_folder
+    from studio.requests import GraphSpec
     from studio.session import Session
 
     files = sorted(sample_folder().glob("*.sqlite"), key=lambda path: (path.stem != "support_agent", path.name))
@@ -38,7 +39,7 @@ def demo(options: Namespace, out: Out) -> int:
     with ExitStack() as stack:
         sessions = []
         for path in files[:1] if options.tui else files:
-            session = Session.open(str(path), show_secrets=out.show_secrets)
+            session = Session.open(str(path), show_secrets=out.show_secrets, graph=GraphSpec(cwd=str(sample_folder())))
             stack.callback(session.close)
             sessions.append(session)
         if options.tui:

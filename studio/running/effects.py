@@ -8,7 +8,7 @@ where a task that makes such calls began and did not finish.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import islice
 from typing import TYPE_CHECKING
@@ -87,7 +87,8 @@ def past(session: Session, address: Address, kept: Sequence[Task] = ()) -> Past:
     kept_ids = {task.id for task in kept}
     kept_spaces = [ns for task in kept for ns in task.subgraph_ns]
     starts = _starts(tree, address)
-    followers = _followers(tree, starts, _around(tree, starts))
+    ahead = _followers(tree, starts, _around(tree, starts))
+    followers = list(ahead)
     for start in range(0, len(followers), _CHUNK):
         for at, rows in session.overlay.writes(followers[start : start + _CHUNK]).items():
             for row in rows:
@@ -104,7 +105,7 @@ def past(session: Session, address: Address, kept: Sequence[Task] = ()) -> Past:
         if call.id is not None and call.id not in done:
             done.add(call.id)
             found.append(_call(call.id, None, call, "unknown"))
-    return Past(tuple(found[:_CALLS]), _nodes(tree, starts, followers))
+    return Past(tuple(found[:_CALLS]), _nodes(tree, address, [at for at, is_ahead in ahead.items() if is_ahead]))
 
 
 def _unanswered(
@@ -154,25 +155,31 @@ def _last_calls(stored: Value) -> list[preview.ToolCall]:
     return []
 
 
-def _nodes(tree: CheckpointTree, starts: Sequence[Address], followers: Sequence[Address]) -> tuple[PastNode, ...]:
-    """Nodes that ran to make the checkpoints after the starts, in the order in which they ran first."""
+def _nodes(tree: CheckpointTree, address: Address, ahead: Sequence[Address]) -> tuple[PastNode, ...]:
+    """Nodes that ran to make the checkpoints that lie ahead of this one, in the order in which they ran first."""
+    passed = {address, *islice(upward(tree, address), _CHECKPOINTS)}
     counts: Counter[str] = Counter()
-    for at in sorted(followers[:_ROWS], key=tree.index):
-        if at in starts:
+    for at in sorted(ahead[:_ROWS], key=tree.index):
+        if at in passed:
             continue
         ran = [node.name for node in tree.row(at).nodes if node.name and node.name != START and node.status == "done"]
         counts.update(ran)
     return tuple(PastNode(line(name, 60), runs) for name, runs in counts.items())
 
 
-def _starts(tree: CheckpointTree, address: Address) -> list[Address]:
-    """The checkpoint, and where each fork on the way to it was made: what ran there after that may run again here."""
-    starts = [address]
-    for start in starts:  # grows while it is read
-        for above in islice(upward(tree, start), _CHECKPOINTS):
+def _starts(tree: CheckpointTree, address: Address) -> dict[Address, int]:
+    """The checkpoint, and where each fork on the way to it was made: what ran there after that may run again here.
+
+    With each the number of supersteps from there on that this branch has behind it: so many of that line are not done again.
+    """
+    starts = {address: 0}
+    queue = [address]
+    for start in queue:  # grows while it is read
+        for steps, above in enumerate(islice(upward(tree, start), _CHECKPOINTS)):
             origin = tree.origin(above)
             if origin is not None and origin not in starts and len(starts) < _FORKS:
-                starts.append(origin)
+                starts[origin] = starts[start] + steps
+                queue.append(origin)
     return starts
 
 
@@ -200,19 +207,27 @@ def _callers(tree: CheckpointTree, starts: Iterable[Address]) -> list[Address]:
     return found
 
 
-def _followers(tree: CheckpointTree, starts: Iterable[Address], around: Iterable[Address]) -> list[Address]:
+def _followers(tree: CheckpointTree, starts: Mapping[Address, int], around: Iterable[Address]) -> dict[Address, bool]:
     """The starting checkpoints and all that came after them, subgraphs and forks included, in the order found.
 
-    `around` are the first of the outer graph that did.
+    With each whether it lies ahead: behind as many supersteps as the branch has behind it. `around` are the first of the outer
+    graph that came after; they do.
     """
-    found: dict[Address, None] = {}
-    queue = [*starts, *around]
-    for at in queue:  # grows while it is read
-        if at in found or len(found) >= _CHECKPOINTS:
+    found: dict[Address, bool] = {}
+    queue = [*((at, 0, behind, at.checkpoint_ns) for at, behind in starts.items())]
+    queue += ((at, 1, 0, at.checkpoint_ns) for at in around)
+    for at, depth, behind, ns in queue:  # grows while it is read; a subgraph runs within one superstep
+        is_ahead = depth > behind
+        if at in found:
+            found[at] = found[at] or is_ahead
             continue
-        found[at] = None
-        queue.extend((*tree.children(at), *tree.inner(at), *tree.forks(at)))
-    return list(found)
+        if len(found) >= _CHECKPOINTS:
+            continue
+        found[at] = is_ahead
+        queue.extend((child, depth + (at.checkpoint_ns == ns), behind, ns) for child in tree.children(at))
+        queue.extend((inner, depth + 1, behind, ns) for inner in tree.inner(at))
+        queue.extend((fork, depth, behind, ns) for fork in tree.forks(at))
+    return found
 
 
 def _look_at_leaves(session: Session, tree: CheckpointTree, followers: list[Address], seen: _Seen) -> None:

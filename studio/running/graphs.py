@@ -99,7 +99,7 @@ def find_graph(spec: GraphSpec, location: str | None = None) -> GraphFound:
     Raises UsageError when there is none or a choice is missing, RunError for an interpreter that is not there.
     """
     cwd = Path(spec.cwd or os.getcwd()).resolve()
-    config = _find_config(cwd, location)
+    config = _find_config(cwd, location, spec.graph)
     name, target = _choose(spec.graph, config, cwd)
     base = config.folder if config is not None and name is not None else cwd
     file, module, attr = _split(target, base, location)
@@ -119,14 +119,18 @@ def graph_names(cwd: str | None = None, location: str | None = None) -> tuple[st
     return tuple(config.graphs) if config is not None else ()
 
 
-def _find_config(cwd: Path, location: str | None) -> _Config | None:
-    starts = [cwd] + ([Path(location).resolve()] if location and "://" not in location else [])
-    for start in starts:
-        for folder in (start, *start.parents):
-            path = folder / CONFIG_NAME
-            if is_file(path):
-                return _read_config(path)
-    return None
+def _find_config(cwd: Path, location: str | None, wanted: str | None = None) -> _Config | None:
+    """`langgraph.json` upward from the working folder, else from the location; a name that only the second lists counts."""
+    first: _Config | None = None
+    for start in [cwd] + ([Path(location).resolve()] if location and "://" not in location else []):
+        path = next((folder / CONFIG_NAME for folder in (start, *start.parents) if is_file(folder / CONFIG_NAME)), None)
+        if path is None:
+            continue
+        found = _read_config(path)
+        if first is None and (wanted is None or ":" in wanted) or wanted in found.graphs:
+            return found
+        first = first or found
+    return first
 
 
 def _read_config(path: Path) -> _Config:
