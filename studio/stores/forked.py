@@ -76,13 +76,13 @@ def read(connection: sqlite3.Connection, layout: Layout, thread_id: str, longer_
     at = chains.begin(connection, layout, thread_id, longer_than)
     if at is None:
         return None
-    width, times = len(at.first), [_first_time(connection, layout, at)]
+    width = len(at.first)
     texts, last, number = [at.first], at.first, 1
     named: dict[int, str] = {}
     page = _page(layout, at)
     while number < at.total:
         bound = [*at.values, *at.values, *at.values, last]
-        count, mine, ids, parents, moments = connection.execute(page, bound).fetchone()
+        count, mine, ids, parents = connection.execute(page, bound).fetchone()
         if not count or mine != count or not chains.ascend(last, ids, count, width):
             return None
         if parents != f"{last},{ids}"[: len(ids)]:
@@ -93,7 +93,6 @@ def read(connection: sqlite3.Connection, layout: Layout, thread_id: str, longer_
             if len(named) > _MOST:
                 return None
         texts.append(ids)
-        times.append(moments)
         last = ids[-width:]
         number += count
     if number != at.total:
@@ -104,7 +103,9 @@ def read(connection: sqlite3.Connection, layout: Layout, thread_id: str, longer_
     if not named:
         return plain
     places = {place: plain.index(parent) if parent else None for place, parent in named.items()}
-    if any(parent is not None and parent >= place for place, parent in places.items()) or not _rise(times, number):
+    if any(parent is not None and parent >= place for place, parent in places.items()):
+        return None
+    if not _rise(_times(connection, layout, at), number):
         return None
     found = Forked(",".join(texts), width, at.spaces, {0: None, **places})
     rowid = f"SELECT rowid {at.of_root} AND {layout.checkpoints.id} = ?"
@@ -117,8 +118,8 @@ def _page(layout: Layout, at: Beginning) -> str:
     table, parent = layout.checkpoints, layout.parent
     mine = f"CASE WHEN {parent} IS NULL THEN {at.where} ELSE {at.where} END"
     return (
-        "SELECT count(*), sum(mine), group_concat(id), group_concat(parent), group_concat(at) FROM"
-        f" (SELECT ifnull({parent}, '') AS parent, {mine} AS mine, {table.id} AS id, {_time()} AS at"
+        "SELECT count(*), sum(mine), group_concat(id), group_concat(parent) FROM"
+        f" (SELECT ifnull({parent}, '') AS parent, {mine} AS mine, {table.id} AS id"
         f" {at.of_root} AND {table.id} > ? ORDER BY {table.id} LIMIT {chains.PAGE})"
     )
 
@@ -130,10 +131,19 @@ def _time() -> str:
     return f"CASE WHEN {is_there} THEN CAST(substr(checkpoint, 10, {_TIME}) AS TEXT) END"
 
 
-def _first_time(connection: sqlite3.Connection, layout: Layout, at: Beginning) -> str | None:
-    query = f"SELECT {_time()} {at.of_root} ORDER BY {layout.checkpoints.id} LIMIT 1"
-    found: str | None = connection.execute(query, at.values).fetchone()[0]
-    return found
+def _times(connection: sqlite3.Connection, layout: Layout, at: Beginning) -> list[str | None]:
+    """The times of all rows by id, many in one text. A pass of its own, for threads with branches alone: a time stands at the
+    beginning of a record, and SQLite reads all of a record to get there."""
+    of_one = f"SELECT {_time()} AS at, {layout.checkpoints.id} AS id {at.of_root}"
+    rows = f"{of_one} AND {layout.checkpoints.id} > ? ORDER BY id LIMIT {chains.PAGE}"
+    page = f"SELECT count(*), group_concat(at), max(id) FROM ({rows})"
+    found: list[str | None] = []
+    last = ""
+    while True:
+        count, moments, last = connection.execute(page, [*at.values, last]).fetchone()
+        if not count:
+            return found
+        found.append(moments)
 
 
 def _rise(texts: Sequence[str | None], number: int) -> bool:
