@@ -238,6 +238,10 @@ class Forest:
             tree.facts.forget((row.checkpoint_ns, row.checkpoint_id) for _, row in writes)
             tree.facts.forget((h.checkpoint_ns, h.parent_checkpoint_id) for h in fresh if h.parent_checkpoint_id)
             tree.extend(fresh, seen)
+            head_of: Callable[[str], str | None] | None = getattr(self._overlay.base, "head", None)
+            head = head_of(thread_id) if head_of is not None else None
+            if head is not None and (at := Address(thread_id, "", head)) in tree:
+                tree.head = at
         self._explainer.note_children(thread_id, tree.children_of)
         if self._updates:
             found = (h.address for h in fresh if h.source in ("update", "input") and h.address in self._updates)
@@ -253,6 +257,9 @@ class Forest:
 
     def _read_facts(self, grown: _Grown, headers: Sequence[Checkpoint], children: Sequence[Checkpoint]) -> Reading:
         """Who ran from some checkpoints. Called from any thread: it only reads."""
+        told: Callable[[str, Sequence[Checkpoint]], Reading] | None = getattr(self._explainer, "read_turns", None)
+        if told is not None:
+            return told(grown.tree.thread_id, headers)
         under = self._overlay.write_headers_under([header.address for header in headers])
         rows = [row for found in under.values() for row in found]
         reading = Reading()

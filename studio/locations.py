@@ -25,6 +25,8 @@ def files_of(location: str) -> list[str]:
             refusals.append(error)
     if not found:
         open_store(location).close()  # says in words why there is none
+        if not refusals:
+            return [location]  # a folder of transcripts is one location
         raise refusals[0]
     return found
 

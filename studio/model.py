@@ -316,6 +316,8 @@ class Thread(Struct, frozen=True):
     last_text: str | None
     metadata: Mapping[str, Any]
     scratch_checkpoints: int = 0
+    facts: Mapping[str, Any] = field(default_factory=dict)
+    """What only some kinds of location know: title, model, tokens, the rule that chose the head."""
 
 
 class Hit(Struct, frozen=True):

@@ -120,7 +120,13 @@ def _line(store: Store, keys: ThreadKeys, whole: Summary, head: Address | None, 
         last_text=last_text,
         metadata=own_metadata(at.metadata) if at is not None else {},
         scratch_checkpoints=keys.scratch_checkpoints if isinstance(keys, OverlaidKeys) else 0,
+        facts=_facts(store, keys.thread_id),
     )
+
+
+def _facts(store: Store, thread_id: str) -> Mapping[str, Any]:
+    ask: Callable[[str], Mapping[str, Any]] | None = getattr(getattr(store, "base", store), "thread_facts", None)
+    return ask(thread_id) if ask is not None else {}
 
 
 def _status(store: Store, at: Glance | None) -> Status:

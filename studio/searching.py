@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from studio.errors import RefError
 from studio.explain import is_internal
 from studio.explain.delta import COUNTERS, unwrap
-from studio.model import Hit, RawCheckpoint, Value
+from studio.model import Address, Hit, RawCheckpoint, Value
 from studio.render import masking, preview, secrets
 from studio.tagged import children, join_path
 from studio.value import MapValue, Opaque, Tagged, decode, decode_metadata
@@ -20,6 +20,8 @@ if TYPE_CHECKING:
     from studio.session import Session
     from studio.tree import CheckpointTree
 
+Told = Callable[[str, Callable[[bytes], bool]], Iterator[tuple[Address, dict[str, Value]]]]
+"""Of a store that tells itself what is new in each checkpoint."""
 CONTEXT = 60
 """Characters shown before a hit; twice as many after its beginning."""
 
@@ -58,7 +60,6 @@ def _search_thread(session: Session, text: str, thread_id: str, tree_of: Callabl
     number, packed = _number_needles(text)
     seen: set[tuple[str, str, int]] = set()
     clean: set[int] = set()
-    deltas = _Deltas(session, thread_id)
     tree: CheckpointTree | None = None
 
     def holds(data: bytes) -> bool:
@@ -84,9 +85,7 @@ def _search_thread(session: Session, text: str, thread_id: str, tree_of: Callabl
             return masking.MASKED if whole == text else None
         return _masked_excerpt(value, whole, text)
 
-    for raw in session.overlay.scan(thread_id):
-        values = {**(_stored(raw) if holds(raw.blob) else {}), **deltas.rebuilt(raw, holds)}
-        address = raw.header.address
+    for address, values in _states(session, thread_id, holds):
         for path, place, value in _hits(values, matches, holds, clean):
             key = (address.checkpoint_ns, path, hash(value))
             if key in seen:
@@ -100,6 +99,17 @@ def _search_thread(session: Session, text: str, thread_id: str, tree_of: Callabl
             called = (row.number, row.label) if row is not None else (None, "")
             told = path if session.show_secrets else masking.secret_place(path, values) or path
             yield Hit(address, called[0], told, shown, called[1])
+
+
+def _states(session: Session, thread_id: str, holds: Callable[[bytes], bool]) -> Iterator[tuple[Address, dict[str, Value]]]:
+    """Checkpoints, oldest first, with the values in which the text may stand."""
+    told: Told | None = getattr(session.explainer, "searched", None)
+    if told is not None:
+        yield from told(thread_id, holds)
+        return
+    deltas = _Deltas(session, thread_id)
+    for raw in session.overlay.scan(thread_id):
+        yield raw.header.address, {**(_stored(raw) if holds(raw.blob) else {}), **deltas.rebuilt(raw, holds)}
 
 
 class _Deltas:

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 from studio.cache import LRU
 from studio.calling import Caller, Calls, SubgraphRun
 from studio.errors import OpenError, RefError, StudioError, UsageError
-from studio.explain import Explainer
+from studio.explain.transcripts import explainer_of
 from studio.forest import Forest
 from studio.live import Watcher
 from studio.model import Address, Comparison, Hit, Problem, RawCheckpoint, Row, SeenGraph, State, Thread, Verdict
@@ -65,7 +65,7 @@ class Session(Recorded):
         self.aes_key = aes_key
         """Opens encrypted rows for reading, and closes what forks and runs of them store."""
         self.overlay = Overlay(store, unsealer=Unsealer(aes_key, store.location) if aes_key is not None else None)
-        self.explainer = Explainer(self.overlay)
+        self.explainer = explainer_of(self.overlay, store)
         self.forest = Forest(self.overlay, self.explainer, self.state, self._read_origins)
         self.spots = Spots(self.overlay, self.explainer, self.forest)
         self._comparing = threading.RLock()
@@ -136,6 +136,9 @@ class Session(Recorded):
 
     def default_thread(self) -> str | None:
         """The thread to show first: the one whose latest checkpoint id is largest."""
+        newest: Callable[[], str | None] | None = getattr(self.store, "newest_thread", None)
+        if newest is not None:
+            return newest()
         best = max(self.overlay.threads(), key=lambda keys: keys.latest or "", default=None)
         return best.thread_id if best is not None else None
 
@@ -186,6 +189,10 @@ class Session(Recorded):
             if len(found) == 1:
                 return found[0]
         thread = self.one_thread(thread_id)
+        of_record: Callable[[str, str], Address | None] | None = getattr(self.store, "named", None)
+        at = of_record(thread, ref) if of_record is not None and not ref.removeprefix("#").isdigit() else None
+        if at is not None:
+            return at
         with self._lock:
             spot = self.spots.resolve(ref, thread, ns)
         return spot if spot is not None else self.tree(thread).resolve(ref, ns)

@@ -288,6 +288,8 @@ class CheckpointTree(Growth):
         if parent is not None and origin is None and header.source not in ("fork", "input"):
             made_by = self._made_by(parent, header.source == "update")
             channels = channels or (facts.written.get(parent.key, ()) if made_by else ())
+        if key in facts.made:
+            made_by, channels = facts.made[key], facts.changed.get(key, ())
         return Row(
             checkpoint=header,
             number=node.number,
@@ -322,7 +324,7 @@ class CheckpointTree(Growth):
         return tuple(run for run in runs if run.task_id in updates) if beside == 1 else ()
 
     def _label(self, node: Node, made_by: tuple[NodeRun, ...], origin: Key | None) -> str:
-        named = self.facts.fork_labels.get(node.key)
+        named = self.facts.fork_labels.get(node.key) or self.facts.labels.get(node.key)
         if named:
             return named
         if node.key in self.facts.elsewhere:

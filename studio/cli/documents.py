@@ -130,6 +130,7 @@ class Documents:
             "last_text": self.text(thread.last_text),
             "metadata": self.values(thread.metadata),
             "scratch_checkpoints": thread.scratch_checkpoints,
+            **{name: self.value(value, None if name == "tokens" else name) for name, value in thread.facts.items()},
         }
 
     def row(self, row: Row) -> Doc:

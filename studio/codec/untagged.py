@@ -253,40 +253,56 @@ def _build(
 
 
 def match_items(doc: list[Any], stored: list[Any] | None) -> list[Any]:
-    """For each item of a document the stored item it stands for, or `MISSING`: by id, else by position, else by content.
+    """For each item of a document the stored item it stands for, or `MISSING`: by id, else by content, else by position.
 
-    Positions count only while the list has kept its length. By content: the document's item, its placeholders filled in from the
-    stored one, equals it.
+    By content: the document's item, its placeholders filled in from the stored one, equals it. Positions count only while the list
+    has kept its length, and for a placeholder only where no other item turned out to be the one stored there: what a masked part
+    stands for must move with its item.
     """
     if not stored:
         return [MISSING] * len(doc)
     names = [item_id(item) for item in stored]
     counts = Counter(names)
     by_id = {name: item for name, item in zip(names, stored, strict=True) if name is not None and counts[name] == 1}
-    unnamed = [item for item, name in zip(stored, names, strict=True) if name is None]
+    same_length = len(doc) == len(stored)
+    masked = [at for at, item in enumerate(doc) if _doc_id(item) is None and _has_placeholder(item)]
+    meant = _by_content(doc, masked, stored, [at for at, name in enumerate(names) if name is None], same_length)
+    taken = set(meant.values())
     out: list[Any] = []
     for at, item in enumerate(doc):
         name = _doc_id(item)
-        if len(doc) == len(stored) and name == names[at]:
+        if at in meant:
+            out.append(stored[meant[at]])
+        elif same_length and name == names[at] and not (at in taken and at in masked):
             out.append(stored[at])
         elif name is not None and name in by_id:
             out.append(by_id[name])
-        elif name is None and _has_placeholder(item):
-            out.append(_like(item, unnamed))
         else:
             out.append(MISSING)
     return out
 
 
-def _like(doc: Any, candidates: list[Any]) -> Any:
-    fits: list[Any] = []
-    for candidate in candidates:
-        try:
-            if equal(from_tagged(doc, candidate), candidate) and not any(equal(candidate, other) for other in fits):
-                fits.append(candidate)
-        except PatchError:
+def _by_content(doc: list[Any], masked: list[int], stored: list[Any], unnamed: list[int], same_length: bool) -> dict[int, int]:
+    """Place in a document -> the place in the stored list whose item it is, unchanged; the own place is tried first."""
+    found: dict[int, int] = {}
+    for at in masked:
+        if same_length and _fits(doc[at], stored[at]):
+            found[at] = at
             continue
-    return fits[0] if len(fits) == 1 else MISSING
+        fits: list[int] = []
+        for place in unnamed:
+            if _fits(doc[at], stored[place]) and not any(equal(stored[place], stored[other]) for other in fits):
+                fits.append(place)
+        if len(fits) == 1:
+            found[at] = fits[0]
+    return found
+
+
+def _fits(doc: Any, candidate: Any) -> bool:
+    try:
+        return equal(from_tagged(doc, candidate), candidate)
+    except PatchError:
+        return False
 
 
 def _has_placeholder(doc: Any) -> bool:

@@ -38,7 +38,7 @@ class _Tally(Struct):
             self.runs.setdefault(name, []).append(key)
 
 
-class _Graphs:
+class Graphs:
     """Tallies by static namespace."""
 
     def __init__(self) -> None:
@@ -74,7 +74,7 @@ def seen_graphs(
     """Graphs of a thread of format 3 or later, from the headers of its rows. Edits count neither as runs nor as edges."""
     rows = [row for _, row in store.write_headers(thread_id)]
     runs = runs_of(rows)
-    graphs = _Graphs()
+    graphs = Graphs()
     tasks: dict[tuple[str, str, str], NodeRun] = {}
     for header in headers:  # rows that wait for their checkpoint are no runs of this thread yet
         key = (header.checkpoint_ns, header.checkpoint_id)
@@ -102,7 +102,7 @@ Tasks = Mapping[tuple[str, str, str], NodeRun]
 """(ns, checkpoint id, task id) -> the run; named ones only."""
 
 
-def _count_rows(rows: Iterable[WriteRow], tasks: Tasks, graphs: _Graphs) -> Iterable[tuple[str, str, str]]:
+def _count_rows(rows: Iterable[WriteRow], tasks: Tasks, graphs: Graphs) -> Iterable[tuple[str, str, str]]:
     """Count what rows spell out; yields the tasks that led anywhere."""
     targets: dict[str, str | None] = {}
     for row in rows:
@@ -119,7 +119,7 @@ def _count_rows(rows: Iterable[WriteRow], tasks: Tasks, graphs: _Graphs) -> Iter
             yield task
 
 
-def _count_handlers(rows: Iterable[WriteRow], tasks: Tasks, graphs: _Graphs) -> Iterable[tuple[str, str, str]]:
+def _count_handlers(rows: Iterable[WriteRow], tasks: Tasks, graphs: Graphs) -> Iterable[tuple[str, str, str]]:
     """Count passages from a failed task to the handler that took over; yields the failed tasks."""
     seen: set[tuple[str, str, str]] = set()
     by_name: dict[tuple[str, str, str | None], list[tuple[str, str, str]]] = {}
@@ -146,7 +146,7 @@ def _name(run: NodeRun) -> str:
 
 def started_graphs(states: Iterable[State]) -> tuple[SeenGraph, ...]:
     """Graphs of a thread that has checkpoints of formats 1 or 2, from what started each task that ran. Parents come first."""
-    graphs = _Graphs()
+    graphs = Graphs()
     finished: dict[Key, tuple[str, ...]] = {}
     for state in states:
         here = state.checkpoint

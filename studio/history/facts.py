@@ -26,6 +26,10 @@ class Reading(Struct):
     written: dict[Key, tuple[str, ...]] = field(default_factory=dict)
     asked: set[Key] = field(default_factory=set)
     update_tasks: set[str] = field(default_factory=set)
+    made: dict[Key, tuple[NodeRun, ...]] = field(default_factory=dict)
+    """Where the file itself says what made a checkpoint: those tasks; then also `changed` and `labels`."""
+    changed: dict[Key, tuple[str, ...]] = field(default_factory=dict)
+    labels: dict[Key, str] = field(default_factory=dict)
 
     def note_rows(self, rows: Iterable[WriteRow]) -> None:
         for row in rows:
@@ -58,6 +62,10 @@ class Facts(Struct):
     """Rows of the base that were put there from the scratch file, and are numbered with its rows."""
     elsewhere: set[Key] = field(default_factory=set)
     """Forks of another version: what they were made from is gone, or was stored anew with other contents."""
+    made: dict[Key, tuple[NodeRun, ...]] = field(default_factory=dict)
+    """Tasks that made a checkpoint, where the file says so."""
+    changed: dict[Key, tuple[str, ...]] = field(default_factory=dict)
+    labels: dict[Key, str] = field(default_factory=dict)
     fork_labels: dict[Key, str] = field(default_factory=dict)
     fork_channels: dict[Key, tuple[str, ...]] = field(default_factory=dict)
     version: int = 0
@@ -74,7 +82,7 @@ class Facts(Struct):
             return
         if len(self._known) + len(keys) > MOST:
             self._known.clear()
-            for held in (self.ran, self.written, self.asked):
+            for held in (self.ran, self.written, self.asked, self.made, self.changed, self.labels):
                 held.clear()
         self._known.update(keys)
         for key in keys:
@@ -84,6 +92,10 @@ class Facts(Struct):
                 self.written[key] = reading.written[key]
             if key in reading.asked:
                 self.asked.add(key)
+            if key in reading.made:
+                self.made[key] = reading.made[key]
+                self.changed[key] = reading.changed.get(key, ())
+                self.labels[key] = reading.labels.get(key, "")
         self.update_tasks |= reading.update_tasks
 
     def forget(self, keys: Iterable[Key]) -> None:

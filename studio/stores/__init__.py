@@ -15,7 +15,8 @@ MAX_ENTRIES = 5000
 
 
 def open_store(location: str, view: View = PLAIN) -> Store:
-    """Open whatever lies at `location`: a database, one checkpoint exported by hand, or a folder that holds exactly one of them.
+    """Open whatever lies at `location`: a database, one checkpoint exported by hand, or a folder that holds exactly one of them;
+    an agent's transcript, or a folder of transcripts.
 
     Nothing is created. `view` says which part of a database is shown.
 
@@ -43,6 +44,10 @@ def _open_file(path: str, view: View) -> Store:
             raise OpenError(error.message, hint, error.slug) from error
         if error.slug != "not-a-database":
             raise
+        from studio.stores.transcripts import is_transcript, open_transcripts
+
+        if is_transcript(path):
+            return open_transcripts(path, view)
         from studio.stores.lone import open_lone
 
         return open_lone(path, view, error)
@@ -80,6 +85,10 @@ def _open_only_one(folder: str, view: View) -> Store:
             raise refusals[0]
         message = f"None of the databases in the folder {folder} holds checkpoints."
         raise OpenError(message, refusals[0].message, "empty-folder")
+    from studio.stores.transcripts import holds_transcripts, open_transcripts
+
+    if holds_transcripts(folder):
+        return open_transcripts(folder, view)
     raise OpenError(f"There is no database in the folder {folder}.", "Name a SQLite file.", "empty-folder")
 
 

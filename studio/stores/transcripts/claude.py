@@ -1,0 +1,363 @@
+"""Claude Code sessions of every known layout: which records make the tree, and what each of them says."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections.abc import Sequence
+from typing import Any
+
+import msgspec
+from msgspec import UNSET, Struct, UnsetType
+
+from studio.stores.transcripts import content
+from studio.stores.transcripts.record import Indexed, Kind, Note, Record, moment, whole
+from studio.stores.transcripts.source import loads
+
+TREE = frozenset(("user", "assistant", "system", "attachment", "progress"))
+TITLES = {"custom-title": "customTitle", "ai-title": "aiTitle", "agent-name": "agentName", "summary": "summary"}
+KNOWN = TREE | TITLES.keys() | frozenset(
+    [
+        "last-prompt", "queue-operation", "file-history-snapshot", "file-history-delta", "mode", "permission-mode",
+        "cost-state", "api-request", "api-request-shape", "api-request-blob", "api-request-resumed", "tools-used",
+        "atis-latch", "isolation-latch", "content-replacement", "pr-link", "tag", "agent-color", "agent-setting",
+        "worktree-state", "attribution-snapshot", "task-summary", "speculation-accept", "fork-context-ref", "memory-mode",
+        "bridge-session", "model", "goal",
+    ]
+)  # fmt: skip
+NO_NODES = KNOWN - TREE
+INTERRUPTED = "[Request interrupted by user"
+_COMMAND = re.compile(
+    r"\s*<(command-name|command-message|command-args|local-command-stdout|local-command-stderr|bash-input|bash-stdout)>"
+)
+_NOTIFIED = re.compile(r"\s*<task-notification>")
+_TOOL_USE = re.compile(r"<tool-use-id>\s*([^<\s]+)\s*</tool-use-id>")
+_TASK = re.compile(r"<task-id>\s*([^<\s]+)\s*</task-id>")
+
+
+TOLD = TITLES.keys() | {"queue-operation", "last-prompt", "cost-state", "permission-mode"}
+"""Types of notes that are decoded."""
+
+
+class _Block(Struct):
+    type: str | None = None
+    id: str | None = None
+    tool_use_id: str | None = None
+    name: str | None = None
+    is_error: bool | None = None
+
+
+class _Usage(Struct):
+    input_tokens: float | None = None
+    output_tokens: float | None = None
+    cache_read_input_tokens: float | None = None
+    cache_creation_input_tokens: float | None = None
+
+
+class _Message(Struct):
+    id: str | None = None
+    model: str | None = None
+    content: list[_Block] | str | None = None
+    usage: _Usage | None = None
+
+
+class _Line(Struct):
+    type: str | None = None
+    uuid: str | None = None
+    parentUuid: str | UnsetType | None = UNSET
+    logicalParentUuid: str | None = None
+    sessionId: str | None = None
+    timestamp: str | float | None = None
+    isSidechain: bool | None = None
+    isMeta: bool | None = None
+    isCompactSummary: bool | None = None
+    isApiErrorMessage: bool | None = None
+    message: _Message | None = None
+    requestId: str | None = None
+    agentId: str | None = None
+    cwd: str | None = None
+    gitBranch: str | None = None
+    version: str | None = None
+    permissionMode: str | None = None
+    subtype: str | None = None
+    leafUuid: str | None = None
+    costUSD: float | None = None
+    sourceToolAssistantUUID: str | None = None
+
+
+_decoder = msgspec.json.Decoder(_Line)
+
+
+def _line(data: bytes) -> _Line:
+    """The named fields of a record; a field of another type is taken as not there. ValueError: no JSON object."""
+    try:
+        return _decoder.decode(data)
+    except (msgspec.ValidationError, UnicodeDecodeError):
+        document = loads(data)
+    if not isinstance(document, dict):
+        raise ValueError("no object")
+    made: _Line = _lenient(_Line, document)
+    return made
+
+
+def _lenient(kind: type[Any], document: dict[str, Any]) -> Any:
+    made = kind()
+    for one in msgspec.structs.fields(kind):
+        value = document.get(one.name, UNSET)
+        if value is UNSET:
+            continue
+        if one.name == "message" and isinstance(value, dict):
+            value = _lenient(_Message, value)
+        elif one.name == "usage" and isinstance(value, dict):
+            value = _lenient(_Usage, value)
+        elif one.name == "content" and isinstance(value, list):
+            value = [_lenient(_Block, block) for block in value if isinstance(block, dict)]
+        else:
+            try:
+                value = msgspec.convert(value, one.type)
+            except msgspec.ValidationError:
+                continue
+        setattr(made, one.name, value)
+    return made
+
+
+class Claude:
+    format = "claude-code"
+
+    def take(self, to: Indexed, line: int, offset: int, length: int, data: bytes) -> None:
+        if not data.startswith(b"{"):
+            raise ValueError("no object")
+        found = _line(data)
+        to.total += 1
+        kind = found.type
+        if to.state is None:
+            to.state = {"sessions": {}, "last": None, "linked": False, "cwd": None, "git_branch": None, "permission_mode": None}
+        if found.sessionId:
+            to.state["sessions"][found.sessionId] = to.state["sessions"].get(found.sessionId, 0) + 1
+        if kind not in KNOWN:
+            to.unknown[str(kind)] = to.unknown.get(str(kind), 0) + 1
+        is_message = kind in ("user", "assistant") and found.message is not None
+        in_tree = kind not in NO_NODES and (
+            found.uuid is not None and found.parentUuid is not UNSET or is_message or kind in TREE
+        )
+        if not in_tree:
+            self._note(to, line, offset, length, found, data)
+            return
+        at, usual = moment(found.timestamp)
+        if found.timestamp is None and found.uuid is not None:
+            to.problems.append(("missing-timestamp", line, "no time is stored"))
+        elif not usual and found.timestamp is not None:
+            to.problems.append(("odd-timestamp", line, f"its time is stored as {found.timestamp!r}"))
+        ident = found.uuid or f"{to.source.name}:{line}"
+        record = Record(0, line, offset, length, "context", ident, at=at)
+        record.parent = found.parentUuid if isinstance(found.parentUuid, str) else None
+        if found.uuid is None and is_message and record.parent is None:  # no ids: the order is the chain
+            record.parent, to.facts["no_links"] = to.state["last"], True
+        to.state["last"] = ident
+        record.lane = to.agent or found.agentId or ("side" if found.isSidechain else "")
+        if to.agent is None and found.isSidechain:
+            record.lane = "side"
+        more: dict[str, Any] = {}
+        if record.parent is None and found.logicalParentUuid:
+            record.parent, more["logical"] = found.logicalParentUuid, True
+        for name, value in (("cwd", found.cwd), ("git_branch", found.gitBranch), ("permission_mode", found.permissionMode)):
+            if value and value != to.state[name]:
+                more[name] = to.state[name] = value
+        to.facts.setdefault("cwd", found.cwd)
+        if found.version:
+            to.facts["version"] = found.version
+        self._sort(record, found, data, more)
+        record.more = more or None
+        to.records.append(record)
+
+    def _sort(self, record: Record, found: _Line, data: bytes, more: dict[str, Any]) -> None:
+        """What kind of record it is."""
+        message, kind = found.message, found.type
+        blocks = message.content if message is not None and isinstance(message.content, list) else []
+        if kind == "assistant" and message is not None:
+            record.kind = "answer"
+            record.key = message.id or record.id
+            record.model = message.model if message.model != "<synthetic>" else None
+            record.calls = tuple((one.id, one.name or "?") for one in blocks if one.type == "tool_use" and one.id)
+            if message.usage is not None and message.model != "<synthetic>":
+                use = message.usage
+                record.tokens = (
+                    whole(use.input_tokens), whole(use.output_tokens),
+                    whole(use.cache_read_input_tokens), whole(use.cache_creation_input_tokens),
+                )  # fmt: skip
+            if found.isApiErrorMessage or message.model == "<synthetic>":
+                more["failed"] = True
+            if found.costUSD:
+                more["cost"] = found.costUSD
+        elif kind == "user" and message is not None:
+            record.results = tuple(
+                (one.tool_use_id, bool(one.is_error)) for one in blocks if one.type == "tool_result" and one.tool_use_id
+            )
+            if record.results and b'"agentId"' in data:
+                result = (loads(data) or {}).get("toolUseResult")
+                if isinstance(result, dict) and isinstance(result.get("agentId"), str):
+                    more["agent"], more["status"] = result["agentId"], result.get("status")
+            record.kind = self._said(record, found, message, blocks, data, more)
+        elif kind == "system" and found.subtype == "compact_boundary":
+            record.kind = "boundary"
+        elif kind == "attachment" and b'"queued_command"' in data:
+            more["queued"] = True
+
+    def _said(
+        self, record: Record, found: _Line, message: _Message, blocks: Sequence[_Block], data: bytes, more: dict[str, Any]
+    ) -> Kind:
+        if found.isCompactSummary:
+            return "summary"
+        if record.results and all(one.type == "tool_result" for one in blocks):
+            return "result"
+        text = message.content if isinstance(message.content, str) else None
+        if text is None:
+            document = loads(data)
+            held = document.get("message") if isinstance(document, dict) else None
+            text = content.text_of(held.get("content") if isinstance(held, dict) else None)
+        if text.startswith(INTERRUPTED):
+            return "mark"
+        if _NOTIFIED.match(text):
+            call, task = _TOOL_USE.search(text), _TASK.search(text)
+            more["notifies"] = call[1] if call else None
+            more["agent"] = task[1] if task else None
+            return "result"
+        if found.isMeta or _COMMAND.match(text):
+            return "result" if record.results else "context"
+        record.said = said(text)
+        if found.isSidechain or record.lane:
+            more["prompt"] = record.said
+        return "prompt"
+
+    def _note(self, to: Indexed, line: int, offset: int, length: int, found: _Line, data: bytes) -> None:
+        what = str(found.type)
+        value: Any = None
+        record = Record(0, line, offset, length, "note", "", parent=to.state["last"], at=moment(found.timestamp)[0])
+        document: Any = None
+        if what in TOLD:
+            document = loads(data)
+        if not isinstance(document, dict):
+            to.notes.append(Note(record, what))
+            return
+        if what in TITLES:
+            value = (document.get(TITLES[what]), found.leafUuid)
+        elif what == "queue-operation":
+            value = (document.get("operation"), content.text_of(document.get("content")))
+        elif what == "last-prompt":
+            value = found.leafUuid
+        elif what == "cost-state":
+            cost = document.get("totalCostUSD")
+            value = cost if isinstance(cost, (int, float)) else None
+        elif what == "permission-mode":
+            value = document.get("permissionMode")
+        to.notes.append(Note(record, what, value))
+
+    def finish(self, to: Indexed) -> None:
+        sessions = (to.state or {}).get("sessions") or {}
+        stem = to.source.name.removesuffix(".gz").removesuffix(".jsonl")
+        to.session = max(sessions, key=lambda one: (sessions[one], one == stem)) if sessions else stem
+        if stem in sessions:
+            to.session = stem
+        foreign = {one: count for one, count in sessions.items() if one != to.session}
+        if foreign and to.agent is None:
+            names = ", ".join(f"{one} ({count})" for one, count in sorted(foreign.items()))
+            to.problems.append(("foreign-session", 0, f"records of other sessions: {names}"))
+
+    # ---- what a record says
+
+    def messages(self, record: Record, document: Any) -> list[dict[str, Any]]:
+        message = document.get("message") if isinstance(document, dict) else None
+        if not isinstance(message, dict):
+            return self._beside(record, document)
+        held = message.get("content")
+        if record.kind == "answer":
+            return [self._answer(record, document, message, held)]
+        found = [self._result(record, block) for block in held if _is(block, "tool_result")] if isinstance(held, list) else []
+        rest = [one for one in held if not _is(one, "tool_result")] if isinstance(held, list) else held
+        if not rest:
+            return found
+        shown = content.shown(rest)
+        if record.kind == "summary":
+            found.append({"type": "system", "id": record.id, "name": "summary", "content": shown})
+        elif record.kind == "mark":
+            found.append({"type": "system", "id": record.id, "name": "interrupted", "content": shown})
+        elif record.kind == "context":
+            found.append({"type": "system", "id": record.id, "name": "context", "content": shown})
+        elif (record.more or {}).get("notifies") or (
+            record.kind == "result" and (record.more or {}).get("agent") and not record.results
+        ):
+            call = (record.more or {}).get("notifies")
+            found.append({"type": "tool", "id": record.id, "name": "agent", "tool_call_id": call, "content": shown})
+        else:
+            found.append({"type": "human", "id": record.id, "content": shown})
+        return found
+
+    def _beside(self, record: Record, document: Any) -> list[dict[str, Any]]:
+        if not isinstance(document, dict):
+            return []
+        kind = document.get("type")
+        if record.kind == "boundary":
+            return [{"type": "system", "id": record.id, "name": "compacted", "content": content.boundary(document)}]
+        attached = document.get("attachment")
+        if isinstance(attached, dict) and attached.get("type") == "queued_command":
+            said = content.shown(attached.get("prompt"))
+            return [{"type": "human", "id": record.id, "content": said, "additional_kwargs": {"queued": True}}]
+        if kind == "system" and document.get("subtype") in ("api_error", "local_command", "away_summary"):
+            text = (
+                content.text_of(document.get("content")) or content.text_of(document.get("error")) or str(document.get("subtype"))
+            )
+            return [{"type": "system", "id": record.id, "name": str(document["subtype"]), "content": text}]
+        return []
+
+    def _answer(self, record: Record, document: dict[str, Any], message: dict[str, Any], held: Any) -> dict[str, Any]:
+        calls = []
+        rest = held
+        if isinstance(held, list):
+            calls = [
+                {"id": one.get("id"), "name": str(one.get("name", "?")), "args": one.get("input"), "type": "tool_call"}
+                for one in held
+                if _is(one, "tool_use")
+            ]
+            rest = [one for one in held if not _is(one, "tool_use")]
+        made: dict[str, Any] = {
+            "type": "ai",
+            "id": record.id,
+            "content": content.shown(rest) if rest else "",
+            "tool_calls": calls,
+        }
+        meta = {"message_id": message.get("id"), "model": message.get("model"), "stop_reason": message.get("stop_reason")}
+        made["response_metadata"] = {name: value for name, value in meta.items() if value is not None}
+        return made
+
+    def _result(self, record: Record, block: dict[str, Any]) -> dict[str, Any]:
+        made = {
+            "type": "tool",
+            "id": record.id,
+            "tool_call_id": block.get("tool_use_id"),
+            "content": content.shown(block.get("content")),
+        }
+        if block.get("is_error"):
+            made["status"] = "error"
+        return made
+
+    def effects(self, record: Record, document: Any, calls: dict[str, dict[str, Any]]) -> list[tuple[str, str | None, Any]]:
+        found: list[tuple[str, str | None, Any]] = []
+        if not isinstance(document, dict):
+            return found
+        result = document.get("toolUseResult")
+        for ident, failed in record.results:
+            call = calls.get(ident)
+            if call is None:
+                continue
+            detail = result if isinstance(result, dict) and len(record.results) == 1 else {}
+            found += content.effects_of_tool(ident, call, detail, failed)
+        return found
+
+
+def said(text: str) -> int:
+    """A hash of a text that tells copies of it, the same in every process."""
+    return int.from_bytes(hashlib.blake2b(text.strip().encode("utf-8", "replace"), digest_size=7).digest(), "big") or 1
+
+
+def _is(block: Any, kind: str) -> bool:
+    return isinstance(block, dict) and block.get("type") == kind

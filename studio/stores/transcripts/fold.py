@@ -1,0 +1,244 @@
+"""The state at every turn: what each one says and changes, folded along its branch.
+
+Messages are read from the file when asked for. The small channels are folded once for each turn and shared between turns that
+change nothing, so a state costs no more than the messages in it.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from msgspec import Struct
+
+from studio.cache import LRU
+from studio.stores.transcripts import content
+from studio.stores.transcripts.record import Reader, Record
+from studio.stores.transcripts.turns import Turn, Woven
+
+SAID_KEPT, SAID_BYTES = 4096, 48_000_000
+START = "__start__"
+MODEL = "assistant"
+"""What the task is called that gives an answer."""
+LOOKS = (
+    content.EDITS
+    | content.TASKS
+    | content.TODOS
+    | frozenset(("Read", "shell", "exec_command", "local_shell", "apply_patch", "exec"))
+)
+"""Tools whose calls may change a channel."""
+COUNTS = ("input", "output", "cache_read", "cache_creation")
+
+
+class Said(Struct):
+    """A turn, decoded: its messages, and what else it did as (what, call, detail)."""
+
+    messages: list[dict[str, Any]]
+    effects: list[tuple[str, str | None, Any]]
+    size: int
+
+
+class Folded:
+    """States of one woven transcript. Thread-safe."""
+
+    def __init__(self, woven: Woven, readers: Sequence[Reader]) -> None:
+        self.woven, self.readers = woven, readers
+        self._lock = threading.RLock()
+        self._said: LRU[str, Said] = LRU(SAID_KEPT, SAID_BYTES)
+        self._small: dict[str, dict[str, Any]] = {}
+        self._modes: dict[str, list[tuple[str, Any]]] | None = None
+
+    # ---- one turn
+
+    def document(self, record: Record) -> Any:
+        return self.woven.files[record.file].source.json_at(record.offset, record.length)
+
+    def said(self, turn: Turn) -> Said:
+        with self._lock:
+            kept = self._said.get(turn.id)
+        if kept is None:
+            kept = self._decode(turn)
+            with self._lock:
+                self._said.put(turn.id, kept, kept.size)
+        return kept
+
+    def _decode(self, turn: Turn) -> Said:
+        woven = self.woven
+        ai: dict[str, Any] | None = None
+        rest: list[dict[str, Any]] = []
+        documents: list[tuple[Record, Any]] = []
+        size = 400
+        for at in turn.records:
+            record = woven.records[at]
+            if record.kind == "note":
+                continue
+            document = self.document(record)
+            documents.append((record, document))
+            size += record.length
+            for message in self.readers[record.file].messages(record, document):
+                if message.get("type") == "ai" and turn.kind == "loop":
+                    ai = message if ai is None else merged(ai, message)
+                else:
+                    rest.append(message)
+        for note in turn.queued:
+            text = note.value[1] if isinstance(note.value, tuple) else ""
+            ident = f"queued:{note.record.file}:{note.record.line}"
+            rest.append({"type": "human", "id": ident, "content": content.cut(text), "additional_kwargs": {"queued": True}})
+        if ai is not None:
+            if any(turn.tokens):
+                ai["usage_metadata"] = usage(turn)
+            names = {call["id"]: call["name"] for call in ai.get("tool_calls") or ()}
+            for message in rest:
+                if message["type"] == "tool" and message.get("tool_call_id") in names:
+                    message.setdefault("name", names[message["tool_call_id"]])
+        messages = [ai, *rest] if ai is not None else rest
+        calls = {call["id"]: call for call in (ai or {}).get("tool_calls") or () if isinstance(call.get("id"), str)}
+        effects: list[tuple[str, str | None, Any]] = []
+        for record, document in documents:
+            effects += self.readers[record.file].effects(record, document, calls)
+        return Said(messages, effects, size)
+
+    # ---- states
+
+    def branch(self, ident: str) -> list[Turn]:
+        """From the root to a turn."""
+        turns = self.woven.turns
+        out: list[Turn] = []
+        at: str | None = ident
+        while at is not None and at in turns and not (out and out[-1].lost):
+            out.append(turns[at])
+            at = turns[at].parent
+        return out[::-1]
+
+    def messages(self, ident: str) -> list[dict[str, Any]]:
+        return [message for turn in self.branch(ident) for message in self.said(turn).messages]
+
+    def small(self, ident: str) -> dict[str, Any]:
+        """The channels beside the messages at a turn; nobody changes them."""
+        with self._lock:
+            kept = self._small.get(ident)
+            if kept is not None:
+                return kept
+        path: list[Turn] = []
+        base: dict[str, Any] = {}
+        for turn in reversed(self.branch(ident)):
+            with self._lock:
+                kept = self._small.get(turn.id)
+            if kept is not None:
+                base = kept
+                break
+            path.append(turn)
+        for turn in reversed(path):
+            base = self._step(turn, base)
+            with self._lock:
+                self._small[turn.id] = base
+        return base
+
+    def _step(self, turn: Turn, base: dict[str, Any]) -> dict[str, Any]:
+        values = dict(base)
+        records = [self.woven.records[at] for at in turn.records]
+        for record in records:
+            for name in ("cwd", "git_branch", "permission_mode", "model"):
+                found = (record.more or {}).get(name)
+                if found:
+                    values[name] = found
+            if record.model:
+                values["model"] = record.model
+        values.update(self._beside(turn))
+        if any(turn.tokens):
+            held = values.get("tokens") or dict.fromkeys(COUNTS, 0)
+            values["tokens"] = {name: held[name] + count for name, count in zip(COUNTS, turn.tokens, strict=True)}
+            values["context_tokens"] = turn.tokens[0] + turn.tokens[2] + turn.tokens[3]
+        cost = sum((record.more or {}).get("cost", 0) for record in records)
+        if cost:
+            values["cost_usd"] = round(values.get("cost_usd", 0) + cost, 10)
+        if self.may_change(turn):
+            for what, _, detail in self.said(turn).effects:
+                apply(values, what, detail)
+        return values
+
+    def may_change(self, turn: Turn) -> bool:
+        return any(name in LOOKS or name.startswith("mcp__") for _, name in turn.calls) or any(
+            (self.woven.records[at].more or {}).get("changes") for at in turn.records
+        )
+
+    def _beside(self, turn: Turn) -> Iterator[tuple[str, Any]]:
+        """What notes between the records of the tree set: permission mode, the running cost."""
+        if self._modes is None:
+            modes: dict[str, list[tuple[str, Any]]] = {}
+            names = {"permission-mode": "permission_mode", "cost-state": "cost_usd"}
+            for file in self.woven.files:
+                for note in file.notes:
+                    name = names.get(note.what)
+                    at = self.woven.place.get(note.record.parent or "")
+                    if name is not None and note.value is not None and at is not None:
+                        modes.setdefault(self.woven.turn_of[at], []).append((name, note.value))
+            self._modes = modes
+        yield from self._modes.get(turn.id, ())
+
+    def values(self, ident: str) -> dict[str, Any]:
+        """The whole state at a turn."""
+        return {"messages": self.messages(ident), **self.small(ident)}
+
+
+def merged(one: dict[str, Any], more: dict[str, Any]) -> dict[str, Any]:
+    """Two lines of one answer as one message."""
+    parts = [as_blocks(one.get("content")), as_blocks(more.get("content"))]
+    blocks = [*parts[0], *parts[1]]
+    made = {**one, "content": blocks[0]["text"] if len(blocks) == 1 and blocks[0].get("type") == "text" else blocks or ""}
+    made["tool_calls"] = [*(one.get("tool_calls") or ()), *(more.get("tool_calls") or ())]
+    meta = {**(one.get("response_metadata") or {}), **(more.get("response_metadata") or {})}
+    if meta:
+        made["response_metadata"] = meta
+    return made
+
+
+def as_blocks(held: Any) -> list[Any]:
+    if isinstance(held, list):
+        return held
+    return [{"type": "text", "text": held}] if isinstance(held, str) and held else []
+
+
+def usage(turn: Turn) -> dict[str, Any]:
+    fresh, output, read, made = turn.tokens
+    whole = fresh + read + made
+    details = {"cache_read": read, "cache_creation": made}
+    return {"input_tokens": whole, "output_tokens": output, "total_tokens": whole + output, "input_token_details": details}
+
+
+def apply(values: dict[str, Any], what: str, detail: Any) -> None:
+    """Set one effect; what was there before is not changed, as other turns share it."""
+    if what == "todos":
+        values["todos"] = detail
+    elif what == "task":
+        number, change = detail
+        tasks = dict(values.get("tasks") or {})
+        if change.get("status") == "deleted":
+            tasks.pop(number, None)
+        else:
+            held = {**tasks.get(number, {})}
+            for name, value in change.items():
+                if name in ("addBlocks", "addBlockedBy") and isinstance(value, list):
+                    mine, theirs = ("blocks", "blockedBy") if name == "addBlocks" else ("blockedBy", "blocks")
+                    held[mine] = list(dict.fromkeys([*held.get(mine, ()), *map(str, value)]))
+                    for other in map(str, value):
+                        if other in tasks:
+                            tasks[other] = {**tasks[other], theirs: list(dict.fromkeys([*tasks[other].get(theirs, ()), number]))}
+                else:
+                    held[name] = value
+            tasks[number] = held
+        values["tasks"] = tasks
+    elif what == "file":
+        path, change = detail
+        files = dict(values.get("files") or {})
+        held = files.get(path, {})
+        if change["state"] == "read":
+            if not held:
+                files[path] = change
+        else:
+            state = "created" if held.get("state") == "created" and change["state"] == "edited" else change["state"]
+            files[path] = {**change, "state": state, "edits": held.get("edits", 0) + 1}
+        values["files"] = files
+    elif what == "set":
+        values.update(detail)

@@ -1,0 +1,132 @@
+"""What the index keeps of one record: where it lies and how it hangs together with others; no text.
+
+A *record* is one JSON value of a file. Readers of each format make records, `turns` makes supersteps of them.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from typing import Any, Literal, Protocol
+
+from msgspec import Struct, field
+
+from studio import times
+from studio.stores.transcripts.source import Source
+
+Kind = Literal[
+    "prompt",  # a person speaks
+    "answer",  # the model speaks, or calls tools
+    "result",  # what a tool gave back
+    "mark",  # the program says that a person interrupted
+    "context",  # what the program put beside a prompt: attachments, instructions, commands, hooks
+    "boundary",  # the context was compacted here
+    "summary",  # what replaced it
+    "note",  # bookkeeping outside the conversation
+]
+
+Tokens = tuple[int, int, int, int]
+"""input without cache, output, cache read, cache creation"""
+NO_TOKENS: Tokens = (0, 0, 0, 0)
+
+
+class Record(Struct, gc=False):
+    file: int
+    """Place of its file in the transcript's list of files."""
+    line: int
+    offset: int
+    length: int
+    kind: Kind
+    id: str
+    parent: str | None = None
+    at: str | None = None
+    """ISO time in UTC."""
+    key: str = ""
+    """What makes records one answer."""
+    lane: str = ""
+    """Named by the records themselves: `side` for a sidechain in the same file, the agent's id in a file of its own."""
+    calls: tuple[tuple[str, str], ...] = ()
+    """(id, tool) of the calls that it makes."""
+    results: tuple[tuple[str, bool], ...] = ()
+    """(id of the call, failed) of what it answers."""
+    tokens: Tokens | None = None
+    model: str | None = None
+    said: int = 0
+    """A hash of the text of a prompt, to tell copies; 0 without one."""
+    more: dict[str, Any] | None = None
+    """What few records have."""
+
+
+class Note(Struct, gc=False):
+    """A record outside the tree that says something about the whole: a title, a leaf, a cost, a queued prompt."""
+
+    record: Record
+    what: str
+    value: Any = None
+
+
+class Indexed(Struct):
+    """One file, read once."""
+
+    format: str
+    source: Source
+    session: str = ""
+    records: list[Record] = field(default_factory=list)
+    """Those of the tree, in file order."""
+    notes: list[Note] = field(default_factory=list)
+    problems: list[tuple[str, int, str]] = field(default_factory=list)
+    """(kind, line, message)"""
+    unknown: dict[str, int] = field(default_factory=dict)
+    """Types of records that no reader knows, with their counts."""
+    total: int = 0
+    facts: dict[str, Any] = field(default_factory=dict)
+    """Of the whole file: cwd, version, title, what it was forked from."""
+    seen: set[str] = field(default_factory=set)
+    repeats: int = 0
+    agent: str | None = None
+    """The subagent whose file it is."""
+    state: Any = None
+    """The reader's own, for a file that goes on."""
+
+
+class Reader(Protocol):
+    """One format."""
+
+    format: str
+
+    def take(self, to: Indexed, line: int, offset: int, length: int, data: bytes) -> None:
+        """Index one record. ValueError: no JSON."""
+
+    def finish(self, to: Indexed) -> None:
+        """All records of the file were taken."""
+
+    def messages(self, record: Record, document: Any) -> Sequence[dict[str, Any]]:
+        """The messages of a record in the form that front ends draw."""
+
+    def effects(self, record: Record, document: Any, calls: dict[str, dict[str, Any]]) -> Sequence[tuple[str, str | None, Any]]:
+        """(what, id of the call that did it, detail) of what a record changed beside the messages; `calls`: id -> the call."""
+
+
+_STRICT = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z")
+
+
+def moment(stored: object) -> tuple[str | None, bool]:
+    """(ISO time in UTC, whether it is stored in the usual form)."""
+    if isinstance(stored, str):
+        if _STRICT.fullmatch(stored):
+            return f"{stored[:-1]}+00:00", True
+        found = times.parse(stored)
+        return (found.isoformat() if found is not None else None), False
+    if isinstance(stored, (int, float)) and not isinstance(stored, bool):
+        seconds = stored / 1000 if stored > 1e11 else stored
+        try:
+            return datetime.fromtimestamp(seconds, UTC).isoformat(), False
+        except (ValueError, OverflowError, OSError):
+            return None, False
+    return None, False
+
+
+def whole(number: object) -> int:
+    """A stored count; 0 for what is none."""
+    return int(number) if isinstance(number, (int, float)) and not isinstance(number, bool) and abs(number) < 2**62 else 0

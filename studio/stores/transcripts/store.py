@@ -1,0 +1,292 @@
+"""Agent transcripts as a `Store`: a file, a project folder or a program's home, each transcript as a thread."""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import Any, TypeVar
+
+from studio.errors import OpenError, PatchError
+from studio.model import Address, Checkpoint, Problem, RawCheckpoint, WriteRow
+from studio.stores.base import Capability, ThreadKeys
+from studio.stores.outline import Summary
+from studio.stores.transcripts.finding import Found, Group, beside, groups, look_at, transcripts_in
+from studio.stores.transcripts.transcript import Transcript, stat_of, turn_source
+from studio.stores.transcripts.turns import Turn
+
+T = TypeVar("T")
+
+NO_TRANSCRIPT = "no-transcript"
+
+
+class TranscriptStore:
+    """Headers are turns; their rows are their records as stored. States are told by `studio.explain.transcripts`.
+
+    Raises OpenError for a location without any transcript.
+    """
+
+    kind = "transcript"
+    layout = "transcript"
+    capabilities = frozenset({Capability.NAMESPACES, Capability.LIVE})
+    words = ""
+    no_forks = PatchError(
+        "This is an agent's transcript: its turns can be looked at, not forked yet.",
+        "Fork in a checkpoint database; the program that wrote this file can resume it.",
+        "transcript",
+    )
+
+    def __init__(self, location: str) -> None:
+        self.location = os.path.abspath(location)
+        self._lock = threading.RLock()
+        self._closed = False
+        self._known: dict[str, Transcript] = {}
+        self._looked: object = None
+        self._found: dict[str, tuple[object, Found | None]] = {}
+        self._lost: list[Problem] = []
+        self._aside: list[Problem] = []
+        self._find()
+        if not self._known:
+            raise OpenError(f"There is no transcript in {self.location}.", "Name a .jsonl file of a session.", NO_TRANSCRIPT)
+
+    # ---- finding
+
+    def _paths(self) -> list[str]:
+        if os.path.isdir(self.location):
+            return list(transcripts_in(self.location))
+        return [self.location, *beside(self.location)]
+
+    def _find(self) -> None:
+        """Look which files there are, and which of them belong together."""
+        paths = self._paths()
+        found: list[Found] = []
+        self._aside = []
+        for path in paths:
+            stat = stat_of(path)
+            held = self._found.get(path)
+            if held is None or held[0] != stat and (held[1] is None or held[1].format in ("raw", "empty") or stat is None):
+                held = self._found[path] = (stat, look_at(path))
+            one = held[1]
+            if one is None and path.endswith(".jsonl"):
+                self._aside.append(Problem("left-aside", os.path.basename(path), "no transcript: left aside"))
+            if one is not None:
+                one.modified = stat[1] / 1e9 if stat is not None else 0.0
+                found.append(one)
+        if not os.path.isdir(self.location):
+            found = self._of_file(found)
+        known: dict[str, Transcript] = {}
+        by_first = {self._first(one.group): one for one in self._known.values()}
+        for group in groups(found):
+            old = by_first.get(self._first(group))
+            if old is not None:
+                group.thread_id = old.thread_id
+                old.group = group
+                known[old.thread_id] = old
+            else:
+                known[group.thread_id] = Transcript(group)
+        self._known = known
+
+    def _of_file(self, found: list[Found]) -> list[Found]:
+        """The named file with its subagents alone: others may lie beside it."""
+        main = next((one for one in found if one.path == self.location), None)
+        if main is None:
+            return []
+        if main.agent is not None:
+            main.agent = None
+            return [main]
+        inner = os.path.join(os.path.dirname(main.path), os.path.basename(main.path).removesuffix(".gz").removesuffix(".jsonl"))
+        return [
+            main,
+            *(
+                one
+                for one in found
+                if one is not main and (one.path.startswith(inner + os.sep) or (main.session and one.session == main.session))
+            ),
+        ]
+
+    @staticmethod
+    def _first(group: Group) -> str:
+        return (group.files or group.agents)[0].path
+
+    def _refresh(self) -> None:
+        if self._closed:
+            raise OpenError(f"{self.location} was closed.")
+        with self._lock:
+            paths = self._paths()
+            looked = tuple((path, stat_of(path) is not None) for path in paths)
+            if looked != self._looked:
+                self._looked = looked
+                self._find()
+
+    def transcript(self, thread_id: str) -> Transcript | None:
+        """One thread, as it was found last."""
+        if self._closed:
+            raise OpenError(f"{self.location} was closed.")
+        with self._lock:
+            return self._known.get(thread_id)
+
+    def _transcripts(self) -> list[Transcript]:
+        with self._lock:
+            self._refresh()
+            return list(self._known.values())
+
+    # ---- what every store has
+
+    def token(self) -> object:
+        with self._lock:
+            paths = self._paths()
+        own = stat_of(self.location)
+        if own is None:
+            return (None,)
+        return (own if not os.path.isdir(self.location) else own[2], *((path, stat_of(path)) for path in paths))
+
+    def problems(self) -> list[Problem]:
+        """Of the transcripts that were looked at."""
+        with self._lock:
+            known = list(self._known.values())
+        return [
+            *self._lost,
+            *self._aside,
+            *(problem for one in known if one._folded is not None for problem in one._folded.woven.problems),
+        ]
+
+    def close(self) -> None:
+        self._closed = True
+
+    def threads(self) -> Iterator[ThreadKeys]:
+        """Newest first."""
+        for one in self._transcripts():
+            try:
+                woven = one.woven
+            except OpenError as error:
+                self._lost.append(Problem(error.slug, self._first(one.group), error.message))
+                continue
+            if not woven.turns and os.path.isdir(self.location) and one.is_empty():
+                continue  # a start that led to nothing: told as a problem
+            yield ThreadKeys(one.thread_id, self._spaces(one), len(woven.turns), woven.head)
+
+    @staticmethod
+    def _spaces(one: Transcript) -> tuple[str, ...]:
+        return tuple(sorted({turn.ns for turn in one.woven.turns.values()})) or ("",)
+
+    def newest_thread(self) -> str | None:
+        """The one that was written last, without reading the others."""
+        for one in self._transcripts():
+            if one.woven.turns:
+                return one.thread_id
+        return None
+
+    def namespaces(self, thread_id: str) -> tuple[str, ...]:
+        one = self.transcript(thread_id)
+        return self._spaces(one) if one is not None else ()
+
+    def head(self, thread_id: str) -> str | None:
+        """The turn that the program would go on from."""
+        one = self.transcript(thread_id)
+        return one.woven.head if one is not None else None
+
+    def summaries(self, batch: Sequence[ThreadKeys]) -> dict[str, Summary]:
+        found = {}
+        for keys in batch:
+            one = self.transcript(keys.thread_id)
+            if one is None:
+                continue
+            turns = one.woven.turns.values()
+            mains = [turn for turn in turns if not turn.ns]
+            times = [turn.at for turn in turns if turn.at is not None]
+            lasts = [turn.last_at for turn in turns if turn.last_at is not None]
+            roots = tuple(turn.id for turn in mains if turn.lost or turn.parent is None)
+            heads = tuple(one.woven.ends())
+            size = sum(turn.size for turn in turns)
+            found[keys.thread_id] = Summary(
+                roots, heads, one.woven.head, size, min(times, default=None), max(lasts, default=None)
+            )
+        return found
+
+    def thread_facts(self, thread_id: str) -> dict[str, Any]:
+        """Title, model, tokens, …: what a list says beside what every thread has."""
+        one = self.transcript(thread_id)
+        return one.facts() if one is not None else {}
+
+    def named(self, thread_id: str, ref: str) -> Address | None:
+        """The turn of a record, an answer or a call."""
+        one = self.transcript(thread_id)
+        ident = one.named(ref) if one is not None else None
+        return Address(thread_id, one.woven.turns[ident].ns, ident) if one is not None and ident is not None else None
+
+    # ---- rows
+
+    def header(self, one: Transcript, turn: Turn) -> Checkpoint:
+        address = Address(one.thread_id, turn.ns, turn.id)
+        return Checkpoint(address, turn.parent, one.depth(turn.id), turn_source(turn), turn.at, turn.size)
+
+    def checkpoints(self, thread_id: str, after: int = 0) -> Sequence[tuple[int, Checkpoint]]:
+        one = self.transcript(thread_id)
+        if one is None:
+            return []
+        found = [(one.cursor(turn.id), turn) for turn in one.woven.turns.values()]
+        found = sorted((pair for pair in found if pair[0] > after), key=lambda pair: pair[0])
+        return [(cursor, self.header(one, turn)) for cursor, turn in found]
+
+    def census(self, thread_id: str, upto: int, writes_upto: int) -> tuple[int, object] | None:
+        one = self.transcript(thread_id)
+        if one is None:
+            return 0, None
+        links = [(turn.ns, turn.id, turn.parent) for turn in one.woven.turns.values() if one.cursor(turn.id) <= upto]
+        return len(links), hash(frozenset(links))
+
+    def task_keys(self, thread_id: str) -> Sequence[tuple[str, str, str]]:
+        """The calls that started subagents."""
+        one = self.transcript(thread_id)
+        spaces = self._spaces(one) if one is not None else ()
+        return [caller for ns in spaces if ns and one is not None and (caller := one.caller(ns)) is not None]
+
+    def metadata(self, thread_id: str, ns: str, take: Callable[[bytes], T]) -> Mapping[str, T]:
+        one = self.transcript(thread_id)
+        if one is None:
+            return {}
+        return {turn.id: take(one.metadata(turn)) for turn in one.woven.turns.values() if turn.ns == ns}
+
+    def turn(self, address: Address) -> tuple[Transcript, Turn] | None:
+        one = self.transcript(address.thread_id)
+        turn = one.woven.turns.get(address.checkpoint_id) if one is not None else None
+        return (one, turn) if one is not None and turn is not None and turn.ns == address.checkpoint_ns else None
+
+    def raw(self, addresses: Iterable[Address]) -> dict[Address, RawCheckpoint]:
+        found = {}
+        for address in addresses:
+            at = self.turn(address)
+            if at is not None:
+                found[address] = self._row(*at)
+        return found
+
+    def _row(self, one: Transcript, turn: Turn) -> RawCheckpoint:
+        return RawCheckpoint(self.header(one, turn), "json", one.raw(turn), "json", one.metadata(turn))
+
+    def scan(self, thread_id: str | None = None) -> Iterator[RawCheckpoint]:
+        ids = [thread_id] if thread_id is not None else [one.thread_id for one in self._transcripts()]
+        for ident in ids:
+            one = self.transcript(ident)
+            if one is not None:
+                for turn in sorted(one.woven.turns.values(), key=lambda turn: one.cursor(turn.id)):
+                    yield self._row(one, turn)
+
+    # ---- a transcript has no rows of writes: its records are told apart by who wrote them
+
+    def write_headers(self, thread_id: str, after: int = 0) -> Sequence[tuple[int, WriteRow]]:
+        return []
+
+    def writes_end(self, thread_id: str) -> int:
+        return 0
+
+    def write_headers_under(self, addresses: Iterable[Address]) -> Mapping[Address, Sequence[WriteRow]]:
+        return {}
+
+    def writes(self, addresses: Iterable[Address]) -> dict[Address, tuple[WriteRow, ...]]:
+        return {}
+
+    def scan_writes(self, thread_id: str, channels: Sequence[str]) -> Iterator[WriteRow]:
+        return iter(())
+
+    def write_bytes(self, thread_id: str) -> int:
+        return 0

@@ -1,0 +1,289 @@
+"""One transcript with all its files: indexed when first looked at, read on as it grows."""
+
+from __future__ import annotations
+
+import json
+import os
+import threading
+from collections.abc import Sequence
+from typing import Any
+
+from studio.errors import OpenError
+from studio.model import Problem
+from studio.stores.transcripts.claude import said
+from studio.stores.transcripts.finding import AGENT, Group, beside, look_at
+from studio.stores.transcripts.fold import COUNTS, Folded
+from studio.stores.transcripts.record import Indexed, Reader, Record, Tokens
+from studio.stores.transcripts.source import Source, loads
+from studio.stores.transcripts.turns import AGENT_TOOLS, Turn, Woven, weave
+
+
+class Transcript:
+    """Thread-safe; what it hands out does not change any more: a growth makes new ones."""
+
+    def __init__(self, group: Group) -> None:
+        self.thread_id = group.thread_id
+        self.group = group
+        self._lock = threading.RLock()
+        self._token: object = None
+        self._indexed: dict[str, tuple[Indexed, Reader]] = {}
+        self._folded: Folded | None = None
+        self._arrived: dict[str, int] = {}
+        self._depth: dict[str, int] = {}
+
+    # ---- reading
+
+    def paths(self) -> list[str]:
+        return [one.path for one in (*self.group.files, *self.group.agents)]
+
+    def token(self) -> tuple[object, ...]:
+        return tuple(stat_of(path) for path in self.paths())
+
+    def folded(self) -> Folded:
+        """As of now. Raises OpenError where no file of it can be read."""
+        with self._lock:
+            token = self.token()
+            if self._folded is None or token != self._token:
+                self._weave()
+                self._token = token
+            assert self._folded is not None
+            return self._folded
+
+    @property
+    def woven(self) -> Woven:
+        return self.folded().woven
+
+    def _weave(self) -> None:
+        files: list[Indexed] = []
+        readers: list[Reader] = []
+        refused: OpenError | None = None
+        for found in (*self.group.files, *self.group.agents):
+            try:
+                indexed, reader = self._index(found.path, found.format, found.agent)
+            except OpenError as error:
+                refused = error
+                continue
+            files.append(indexed)
+            readers.append(reader)
+        if not files and refused is not None:
+            raise refused
+        link = getattr(readers[0], "link", None) if readers else None
+        if link is not None:
+            link(files)
+        woven = weave(files, self._callers(), lambda record: _prompts(files, record))
+        for file in files:
+            woven.problems += file.source.problems
+        if not woven.turns:
+            name = files[0].source.name if files else self.thread_id
+            counted = sum(file.total for file in files)
+            if self.is_empty():
+                woven.problems.append(Problem("empty-file", name, "a file of zero bytes: a start that led to nothing"))
+            else:
+                woven.problems.append(Problem("no-messages", name, f"no messages, {counted} other records{_title(files)}"))
+        for ident in woven.turns:
+            self._arrived.setdefault(ident, len(self._arrived) + 1)
+        self._depth = {}
+        self._folded = Folded(woven, readers)
+
+    def _index(self, path: str, kind: str, agent: str | None) -> tuple[Indexed, Reader]:
+        from studio.stores.transcripts.readers import reader_of
+
+        held = self._indexed.get(path)
+        if held is not None and stat_of(path) == held[0].source.stat:
+            return held
+        if held is not None and held[0].source.goes_on() and kind == "claude-code":
+            indexed, reader = held
+            start, lines = indexed.source.complete, indexed.source.lines
+            indexed.records = [one for one in indexed.records if one.offset < start]
+            indexed.notes = [one for one in indexed.notes if one.record.offset < start]
+            indexed.problems = [one for one in indexed.problems if 0 < one[1] <= lines]
+            go_on = True
+        else:
+            indexed, reader, go_on = Indexed(kind, Source(path), agent=agent), reader_of(kind), False
+        indexed.source.read(lambda line, at, length, data: reader.take(indexed, line, at, length, data), go_on=go_on)
+        reader.finish(indexed)
+        self._indexed[path] = (indexed, reader)
+        return indexed, reader
+
+    def _callers(self) -> dict[str, str]:
+        """agent -> call, from the files beside those of subagents."""
+        found = {}
+        for one in self.group.agents:
+            path = one.path.removesuffix(".gz").removesuffix(".jsonl") + ".meta.json"
+            try:
+                if os.path.getsize(path) > 1 << 20:
+                    continue
+                with open(path, "rb") as file:
+                    document = loads(file.read())
+            except OSError:
+                continue
+            call = document.get("toolUseId") if isinstance(document, dict) else None
+            if isinstance(call, str) and one.agent:
+                found[one.agent] = call
+        return found
+
+    def look_for_agents(self) -> bool:
+        """Take in subagents' files that came since; True when there are new ones."""
+        known = set(self.paths())
+        fresh = [
+            path for one in self.group.files if one.format == "claude-code" for path in beside(one.path) if path not in known
+        ]
+        ids = {one.session for one in self.group.files}
+        found = [one for path in dict.fromkeys(fresh) if (one := look_at(path)) is not None]
+        inside = {
+            os.path.join(os.path.dirname(one.path), os.path.basename(one.path).removesuffix(".jsonl"), "subagents")
+            for one in self.group.files
+        }
+        mine = [
+            one
+            for one in found
+            if AGENT.match(os.path.basename(one.path)) and (os.path.dirname(one.path) in inside or one.session in ids)
+        ]
+        self.group.agents += mine
+        return bool(mine)
+
+    def is_empty(self) -> bool:
+        """Whether its files have no bytes at all."""
+        return not any(stat[0] for path in self.paths() if (stat := stat_of(path)) is not None)
+
+    # ---- turns
+
+    def cursor(self, ident: str) -> int:
+        return self._arrived[ident]
+
+    def depth(self, ident: str) -> int:
+        """How many turns lead to it."""
+        turns, path = self.woven.turns, []
+        at: str | None = ident
+        while at is not None and at in turns and at not in self._depth:
+            path.append(at)
+            above = turns[at]
+            at = above.parent if not above.lost else None
+        base = self._depth[at] if at is not None and at in self._depth else -1
+        for one in reversed(path):
+            base += 1
+            self._depth[one] = base
+        return self._depth[ident]
+
+    def named(self, ref: str) -> str | None:
+        """The turn that a record, an answer or a call of this id belongs to."""
+        woven = self.woven
+        at = woven.place.get(ref)
+        if at is not None:
+            return woven.turn_of[at] or None
+        return woven.by_call.get(ref)
+
+    def raw(self, turn: Turn) -> bytes:
+        """Its records as stored, as one JSON array."""
+        woven = self.woven
+        parts = [
+            woven.files[record.file].source.bytes_at(record.offset, record.length)
+            for record in (woven.records[at] for at in turn.records)
+        ]
+        return b"[" + b",\n".join(parts) + b"]"
+
+    # ---- the whole
+
+    def facts(self) -> dict[str, Any]:
+        """What a list says of it beside what every thread has."""
+        woven = self.woven
+        branch = self.folded().branch(woven.head) if woven.head is not None else []
+        model = next((name for turn in reversed(branch) for at in turn.records if (name := model_of(woven.records[at]))), None)
+        tokens = _named(woven.tokens)
+        names = list(dict.fromkeys(file.session for file in woven.files if file.session and file.agent is None))
+        return {
+            "format": woven.files[0].format if woven.files else None,
+            "title": title_of(woven.files, woven.place),
+            "model": model,
+            "tokens": tokens,
+            **({"tokens_of_all_files": _named(woven.all_tokens)} if woven.all_tokens not in (None, woven.tokens) else {}),
+            "active": woven.why,
+            "sessions": names,
+            "files": [file.source.path for file in woven.files],
+            "repeated_records": woven.repeats + woven.shared,
+            "copied_messages": woven.copied,
+        }
+
+    def metadata(self, turn: Turn) -> bytes:
+        """What a row of a checkpoint table has as metadata."""
+        woven = self.woven
+        first = woven.records[turn.records[0]]
+        found: dict[str, Any] = {
+            "source": turn_source(turn),
+            "step": self.depth(turn.id),
+            "file": woven.files[first.file].source.name,
+            "lines": [woven.records[at].line for at in turn.records[:200]],
+        }
+        if turn.copy_of is not None:
+            found["copy_of"] = turn.copy_of
+        if turn.lost:
+            found["link_lost"] = turn.parent
+        if turn.ns:
+            caller = self.caller(turn.ns)
+            if caller is not None:
+                found["parents"] = {caller[0]: caller[1]}
+        return json.dumps(found).encode()
+
+    def caller(self, ns: str) -> tuple[str, str, str] | None:
+        """(namespace, turn, call) that a subagent's lane hangs below: the turn from which the call was made."""
+        woven = self.woven
+        for lane in woven.lanes.values():
+            if lane.ns == ns and lane.call is not None and lane.turn is not None:
+                turn = woven.turns[lane.turn]
+                above = turn.parent if turn.parent in woven.turns and not turn.lost else turn.id
+                return turn.ns, str(above), ns.rpartition("|")[2].partition(":")[2]
+        return None
+
+
+def _named(tokens: Tokens | None) -> dict[str, int] | None:
+    return dict(zip(COUNTS, tokens, strict=True)) if tokens is not None else None
+
+
+def turn_source(turn: Turn) -> str:
+    return {"input": "input", "loop": "loop", "compaction": "compaction"}[turn.kind]
+
+
+def title_of(files: Sequence[Indexed], place: dict[str, int]) -> str | None:
+    """The last one of the strongest kind that names a session of the group: given by a person, by the model, a summary."""
+    found: dict[str, str] = {}
+    for file in files:
+        if isinstance(file.facts.get("title"), str):
+            found["summary"] = file.facts["title"]
+        for note in file.notes:
+            if not isinstance(note.value, tuple) or note.what == "queue-operation":
+                continue
+            text, leaf = note.value
+            if isinstance(text, str) and text and (note.what != "summary" or leaf is None or leaf in place or not file.records):
+                found[note.what] = text
+    return next((found[what] for what in ("custom-title", "agent-name", "ai-title", "summary") if what in found), None)
+
+
+def _title(files: Sequence[Indexed]) -> str:
+    title = title_of(files, {})
+    return f", titled {title!r}" if title else ""
+
+
+def model_of(record: Record) -> str | None:
+    return record.model or (record.more or {}).get("model")
+
+
+def _prompts(files: Sequence[Indexed], record: Record) -> list[tuple[str, int]]:
+    """(call, hash of its prompt) of the calls in a record that may start a subagent."""
+    document = files[record.file].source.json_at(record.offset, record.length)
+    message = document.get("message") if isinstance(document, dict) else None
+    held = message.get("content") if isinstance(message, dict) else None
+    found = []
+    for block in held if isinstance(held, list) else ():
+        if isinstance(block, dict) and block.get("name") in AGENT_TOOLS and isinstance(block.get("input"), dict):
+            prompt = block["input"].get("prompt")
+            if isinstance(prompt, str) and isinstance(block.get("id"), str):
+                found.append((block["id"], said(prompt)))
+    return found
+
+
+def stat_of(path: str) -> tuple[int, int, int] | None:
+    try:
+        found = os.stat(path)
+    except OSError:
+        return None
+    return found.st_size, found.st_mtime_ns, found.st_ino
