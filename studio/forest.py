@@ -363,6 +363,9 @@ class Forest:
         return found
 
     def _look(self, address: Address) -> tuple[Status | None, tuple[str | None, ...] | None]:
+        standing: Callable[[Address], tuple[Status, tuple[str | None, ...]]] | None = getattr(self._explainer, "standing", None)
+        if standing is not None:
+            return standing(address)
         try:
             state = self._state_of(address)
         except StudioError:

@@ -119,6 +119,11 @@ class TranscriptExplainer(Explainer):
             return [Task(None, MODEL, None, "pending")], "ready"
         return [], "done"
 
+    def standing(self, address: Address) -> tuple[Status, tuple[str | None, ...]]:
+        """(where a last turn stands, what waits in it), without its state."""
+        tasks, status = self._waiting(*self._at(address))
+        return status, tuple(task.name for task in tasks)
+
     def _lane(self, one: Transcript, call: str) -> tuple[str, ...]:
         return tuple(lane.ns for lane in one.woven.lanes.values() if lane.call == call)
 

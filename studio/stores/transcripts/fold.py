@@ -17,7 +17,7 @@ from studio.stores.transcripts import content
 from studio.stores.transcripts.record import Reader, Record
 from studio.stores.transcripts.turns import Turn, Woven
 
-SAID_KEPT, SAID_BYTES = 4096, 48_000_000
+SAID_KEPT, SAID_BYTES = 4096, 8_000_000
 START = "__start__"
 MODEL = "assistant"
 """What the task is called that gives an answer."""
@@ -135,7 +135,7 @@ class Folded:
                 self._small[turn.id] = base
         return base
 
-    def _step(self, turn: Turn, base: dict[str, Any]) -> dict[str, Any]:
+    def _step(self, turn: Turn, base: dict[str, Any], said: Said | None = None) -> dict[str, Any]:
         values = dict(base)
         records = [self.woven.records[at] for at in turn.records]
         for record in records:
@@ -154,7 +154,7 @@ class Folded:
         if cost:
             values["cost_usd"] = round(values.get("cost_usd", 0) + cost, 10)
         if self.may_change(turn):
-            for what, _, detail in self.said(turn).effects:
+            for what, _, detail in (said or self.said(turn)).effects:
                 apply(values, what, detail)
         return values
 
@@ -179,7 +179,19 @@ class Folded:
 
     def values(self, ident: str) -> dict[str, Any]:
         """The whole state at a turn."""
-        return {"messages": self.messages(ident), **self.small(ident)}
+        messages: list[dict[str, Any]] = []
+        small: dict[str, Any] = {}
+        for turn in self.branch(ident):
+            said = self.said(turn)
+            messages += said.messages
+            with self._lock:
+                kept = self._small.get(turn.id)
+            if kept is None:
+                kept = self._step(turn, small, said)
+                with self._lock:
+                    self._small[turn.id] = kept
+            small = kept
+        return {"messages": messages, **small}
 
 
 def merged(one: dict[str, Any], more: dict[str, Any]) -> dict[str, Any]:

@@ -23,6 +23,7 @@ from studio.model import Problem
 LIMIT = 512 << 20
 """Bytes of a file that must be converted as a whole."""
 BLOCK = 4 << 20
+AHEAD = 64 << 10
 LONGEST_LINE = 256 << 20
 """Bytes of a line that is still taken for one record."""
 TRIES = 40
@@ -75,6 +76,8 @@ class Source:
         self._held: bytes | None = None
         self._noted_crlf = False
         self._head = b""
+        self._block = (0, b"")
+        """What was read last: records that are asked for one after another lie beside each other."""
 
     # ---- reading
 
@@ -110,6 +113,7 @@ class Source:
             self._noted_crlf = False
         self.problems = [one for one in self.problems if one.kind != "torn-line"]
         self.stat = self.token()
+        self._block = (0, b"")
         try:
             if not go_on and self._convert(take):
                 return
@@ -258,11 +262,16 @@ class Source:
         """The stored bytes of a record; b"" where the file is gone or shorter by now."""
         if self._held is not None:
             return self._held[offset : offset + length]
+        start, block = self._block
+        if start <= offset and offset + length <= start + len(block):
+            return block[offset - start : offset - start + length]
         try:
             with open(self.path, "rb", buffering=0) as file:
-                return os.pread(file.fileno(), length, offset)
+                data = os.pread(file.fileno(), max(length, AHEAD), offset)
         except OSError:
             return b""
+        self._block = (offset, data) if length < AHEAD else (0, b"")
+        return data[:length]
 
     def json_at(self, offset: int, length: int) -> Any:
         """The record as plain values; None where it cannot be read any more."""

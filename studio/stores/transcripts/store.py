@@ -157,28 +157,24 @@ class TranscriptStore:
         """Newest first."""
         for one in self._transcripts():
             try:
-                woven = one.woven
+                woven = one.look().woven
             except OpenError as error:
                 self._lost.append(Problem(error.slug, self._first(one.group), error.message))
                 continue
             if not woven.turns and os.path.isdir(self.location) and one.is_empty():
                 continue  # a start that led to nothing: told as a problem
-            yield ThreadKeys(one.thread_id, self._spaces(one), len(woven.turns), woven.head)
-
-    @staticmethod
-    def _spaces(one: Transcript) -> tuple[str, ...]:
-        return tuple(sorted({turn.ns for turn in one.woven.turns.values()})) or ("",)
+            yield ThreadKeys(one.thread_id, one.spaces, len(woven.turns), woven.head)
 
     def newest_thread(self) -> str | None:
         """The one that was written last, without reading the others."""
         for one in self._transcripts():
-            if one.woven.turns:
+            if one.look().woven.turns:
                 return one.thread_id
         return None
 
     def namespaces(self, thread_id: str) -> tuple[str, ...]:
         one = self.transcript(thread_id)
-        return self._spaces(one) if one is not None else ()
+        return one.spaces if one is not None else ()
 
     def head(self, thread_id: str) -> str | None:
         """The turn that the program would go on from."""
@@ -224,6 +220,7 @@ class TranscriptStore:
         one = self.transcript(thread_id)
         if one is None:
             return []
+        one.look()
         found = [(one.cursor(turn.id), turn) for turn in one.woven.turns.values()]
         found = sorted((pair for pair in found if pair[0] > after), key=lambda pair: pair[0])
         return [(cursor, self.header(one, turn)) for cursor, turn in found]
@@ -232,13 +229,14 @@ class TranscriptStore:
         one = self.transcript(thread_id)
         if one is None:
             return 0, None
+        one.look()
         links = [(turn.ns, turn.id, turn.parent) for turn in one.woven.turns.values() if one.cursor(turn.id) <= upto]
         return len(links), hash(frozenset(links))
 
     def task_keys(self, thread_id: str) -> Sequence[tuple[str, str, str]]:
         """The calls that started subagents."""
         one = self.transcript(thread_id)
-        spaces = self._spaces(one) if one is not None else ()
+        spaces = one.spaces if one is not None else ()
         return [caller for ns in spaces if ns and one is not None and (caller := one.caller(ns)) is not None]
 
     def metadata(self, thread_id: str, ns: str, take: Callable[[bytes], T]) -> Mapping[str, T]:

@@ -15,7 +15,7 @@ from studio.stores.transcripts.finding import AGENT, Group, beside, look_at
 from studio.stores.transcripts.fold import COUNTS, Folded
 from studio.stores.transcripts.record import Indexed, Reader, Record, Tokens
 from studio.stores.transcripts.source import Source, loads
-from studio.stores.transcripts.turns import AGENT_TOOLS, Turn, Woven, weave
+from studio.stores.transcripts.turns import AGENT_TOOLS, Lane, Turn, Woven, weave
 
 
 class Transcript:
@@ -30,6 +30,8 @@ class Transcript:
         self._folded: Folded | None = None
         self._arrived: dict[str, int] = {}
         self._depth: dict[str, int] = {}
+        self._callers_of: dict[str, tuple[str, str, str]] = {}
+        self.spaces: tuple[str, ...] = ("",)
 
     # ---- reading
 
@@ -39,7 +41,7 @@ class Transcript:
     def token(self) -> tuple[object, ...]:
         return tuple(stat_of(path) for path in self.paths())
 
-    def folded(self) -> Folded:
+    def look(self) -> Folded:
         """As of now. Raises OpenError where no file of it can be read."""
         with self._lock:
             token = self.token()
@@ -48,6 +50,10 @@ class Transcript:
                 self._token = token
             assert self._folded is not None
             return self._folded
+
+    def folded(self) -> Folded:
+        """As of the last look."""
+        return self._folded or self.look()
 
     @property
     def woven(self) -> Woven:
@@ -83,6 +89,10 @@ class Transcript:
         for ident in woven.turns:
             self._arrived.setdefault(ident, len(self._arrived) + 1)
         self._depth = {}
+        self._callers_of = {
+            lane.ns: caller for lane in woven.lanes.values() if (caller := _caller(woven, lane)) is not None
+        }
+        self.spaces = tuple(sorted({turn.ns for turn in woven.turns.values()})) or ("",)
         self._folded = Folded(woven, readers)
 
     def _index(self, path: str, kind: str, agent: str | None) -> tuple[Indexed, Reader]:
@@ -226,17 +236,19 @@ class Transcript:
 
     def caller(self, ns: str) -> tuple[str, str, str] | None:
         """(namespace, turn, call) that a subagent's lane hangs below: the turn from which the call was made."""
-        woven = self.woven
-        for lane in woven.lanes.values():
-            if lane.ns == ns and lane.call is not None and lane.turn is not None:
-                turn = woven.turns[lane.turn]
-                above = turn.parent if turn.parent in woven.turns and not turn.lost else turn.id
-                return turn.ns, str(above), ns.rpartition("|")[2].partition(":")[2]
-        return None
+        return self._callers_of.get(ns)
 
 
 def _named(tokens: Tokens | None) -> dict[str, int] | None:
     return dict(zip(COUNTS, tokens, strict=True)) if tokens is not None else None
+
+
+def _caller(woven: Woven, lane: Lane) -> tuple[str, str, str] | None:
+    if lane.call is None or lane.turn is None:
+        return None
+    turn = woven.turns[lane.turn]
+    above = turn.parent if turn.parent in woven.turns and not turn.lost else turn.id
+    return turn.ns, str(above), lane.ns.rpartition("|")[2].partition(":")[2]
 
 
 def turn_source(turn: Turn) -> str:

@@ -353,10 +353,9 @@ class _Weaver:
             if turn.has_message or turn.id in followed or len(self.turns) == 1:
                 continue
             first = turn.records[0]
-            others = [
-                one for one in range(len(self.turn_of)) if self.turn_of[one] != turn.id and self.records[one].lane == turn.lane
-            ]
-            before = next((one for one in reversed(others) if one < first), next(iter(others), None))
+            around = (*range(first - 1, -1, -1), *range(first + 1, len(self.records)))
+            fits = (one for one in around if self.turn_of[one] != turn.id and self.records[one].lane == turn.lane)
+            before = next(fits, None)
             if before is None:
                 continue
             host = self.turns[self.turn_of[before]]
