@@ -34,6 +34,7 @@ from studio.model import (
     Status,
     Task,
     TaskStatus,
+    Trigger,
     Value,
     Verdict,
     Write,
@@ -41,6 +42,7 @@ from studio.model import (
 )
 from studio.stores.base import Store
 from studio.stores.transcripts import content
+from studio.stores.transcripts.codex import SHELLS
 from studio.stores.transcripts.fold import MODEL, Said, apply
 from studio.stores.transcripts.store import TranscriptStore
 from studio.stores.transcripts.transcript import Transcript
@@ -51,6 +53,7 @@ from studio.value import decode_metadata
 _TEXTS = 400
 """Turns that are asked for the last words of a person."""
 _BESIDE = ("cwd", "git_branch", "permission_mode", "model")
+_MODELS_ASKED = 50
 
 
 class TranscriptExplainer(Explainer):
@@ -135,6 +138,10 @@ class TranscriptExplainer(Explainer):
         if turn.kind == "compaction":
             return [Task(turn.id, "compact", None, "done", writes=(Write("messages", said.messages),))]
         writes = self._writes(said)
+        above = one.woven.turns.get(turn.parent or "") if not turn.lost else None
+        before = self._runs(one, above)[1:] if above is not None else ()
+        asked = tuple(Author(run.name, run.task_id, "writes") for run in before) or (Author(START, None, "source"),)
+        called = (Author(MODEL, self._runs(one, turn)[0].task_id, "writes"),)
         found = []
         for run in self._runs(one, turn):
             error = None
@@ -147,11 +154,9 @@ class TranscriptExplainer(Explainer):
                     error = content.text_of(said.messages[0].get("content")) if said.messages else "failed"
             mine = writes.get(run.task_id or "", ()) if run.name != MODEL else writes.get("", ())
             lanes = self._lane(one, run.task_id) if run.task_id is not None else ()
-            found.append(
-                Task(
-                    run.task_id, run.name, None, run.status, error, writes=tuple(Write(*pair) for pair in mine), subgraph_ns=lanes
-                )
-            )
+            why = Trigger("messages", asked) if run.name == MODEL else Trigger("tool_calls", called)
+            wrote = tuple(Write(*pair) for pair in mine)
+            found.append(Task(run.task_id, run.name, None, run.status, error, (why,), writes=wrote, subgraph_ns=lanes))
         return found
 
     @staticmethod
@@ -279,19 +284,30 @@ class TranscriptExplainer(Explainer):
             key = (turn.ns, turn.id)
             reading.made[key] = self._runs(one, turn)
             reading.changed[key] = self._channels(one, turn)
-            reading.labels[key] = _label(turn)
+            reading.labels[key] = _label(one, turn)
             reading.ran[key] = tuple(run for child in turn.children for run in self._runs(one, one.woven.turns[child]))
         return reading
 
     @staticmethod
     def _channels(one: Transcript, turn: Turn) -> tuple[str, ...]:
-        names = {name for _, name in turn.calls}
-        more = {name for at in turn.records for name in one.woven.records[at].more or ()}
+        """What a turn wrote or changed, from its index alone; only a command of a shell is looked into for a patch."""
+        folded, records = one.folded(), one.woven.records
+        names = {name for ident, name in turn.calls if turn.results.get(ident) is False}
+        more = {name for at in turn.records for name in records[at].more or ()}
         found = ["messages"] if turn.has_message or turn.calls else []
         found += ["todos"] if names & content.TODOS else []
         found += ["tasks"] if names & content.TASKS else []
-        found += ["files"] if names & (content.EDITS | {"apply_patch", "Read"}) else []
-        return (*found, *(name for name in _BESIDE if name in more))
+        if names & (content.EDITS | {"apply_patch", "Read"}) or (
+            names & SHELLS and any(what == "file" for what, _, _ in folded.said(turn).effects)
+        ):
+            found.append("files")
+        found += [name for name in _BESIDE if name in more]
+        model = next((name for at in turn.records if (name := records[at].model)), None)
+        if model is not None and model != _model_before(one, turn):
+            found.append("model")
+        found += ["tokens", "context_tokens"] if any(turn.tokens) else []
+        found += ["cost_usd"] if "cost" in more else []
+        return tuple(dict.fromkeys([*found, *(name for name, _ in folded.beside(turn))]))
 
     def node_runs(
         self, thread_id: str, headers: Sequence[Checkpoint], rows: Sequence[WriteRow], last: Sequence[Checkpoint] | None = None
@@ -338,10 +354,26 @@ class TranscriptExplainer(Explainer):
         return graphs.done()
 
 
-def _label(turn: Turn) -> str:
+def _model_before(one: Transcript, turn: Turn) -> str | None:
+    turns, records = one.woven.turns, one.woven.records
+    above = turn.parent if not turn.lost else None
+    for _ in range(_MODELS_ASKED):
+        if above not in turns:
+            return None
+        held = turns[above]
+        found = next((name for at in held.records if (name := records[at].model)), None)
+        if found is not None:
+            return found
+        above = held.parent if not held.lost else None
+    return None
+
+
+def _label(one: Transcript, turn: Turn) -> str:
+    first = one.woven.records[turn.records[0]]
     names = Counter(name for _, name in turn.calls)
     told = " ∥ ".join(f"{name} ×{count}" if count > 1 else name for name, count in names.items())
-    label = {"input": "prompt" if turn.has_message else "context", "compaction": "compacted", "loop": told or "answer"}[turn.kind]
+    said = "agent reported" if first.kind == "result" else "prompt" if turn.has_message else "context"
+    label = {"input": said, "compaction": "compacted", "loop": told or "answer"}[turn.kind]
     return " · ".join([label, *(["copy"] if turn.copy_of else []), *(["link lost"] if turn.lost else [])])
 
 

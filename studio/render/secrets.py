@@ -114,7 +114,8 @@ _NAME_LIMIT = 200
 _COUNTED = lazy(rf"_tokens?(?:_(?:{_FORM}))*$")
 _MANY = lazy(r"_(?:cookies|secrets|credentials|passwords|keys)$")
 _FEW = 10_000
-_LARGEST_COUNT = 10**8
+_LARGEST_COUNT = 10**11
+"""A session of a coding agent that runs for months reads billions of tokens from its cache."""
 _LONG = 100_000
 """Characters from which on an answer about a text is kept."""
 _AHEAD = 20_000

@@ -145,7 +145,7 @@ class Folded:
                     values[name] = found
             if record.model:
                 values["model"] = record.model
-        values.update(self._beside(turn))
+        values.update(self.beside(turn))
         if any(turn.tokens):
             held = values.get("tokens") or dict.fromkeys(COUNTS, 0)
             values["tokens"] = {name: held[name] + count for name, count in zip(COUNTS, turn.tokens, strict=True)}
@@ -163,7 +163,7 @@ class Folded:
             (self.woven.records[at].more or {}).get("changes") for at in turn.records
         )
 
-    def _beside(self, turn: Turn) -> Iterator[tuple[str, Any]]:
+    def beside(self, turn: Turn) -> Iterator[tuple[str, Any]]:
         """What notes between the records of the tree set: permission mode, the running cost."""
         if self._modes is None:
             modes: dict[str, list[tuple[str, Any]]] = {}

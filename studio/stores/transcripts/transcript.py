@@ -89,9 +89,7 @@ class Transcript:
         for ident in woven.turns:
             self._arrived.setdefault(ident, len(self._arrived) + 1)
         self._depth = {}
-        self._callers_of = {
-            lane.ns: caller for lane in woven.lanes.values() if (caller := _caller(woven, lane)) is not None
-        }
+        self._callers_of = {lane.ns: caller for lane in woven.lanes.values() if (caller := _caller(woven, lane)) is not None}
         self.spaces = tuple(sorted({turn.ns for turn in woven.turns.values()})) or ("",)
         self._folded = Folded(woven, readers)
 
