@@ -43,7 +43,9 @@ class Chat:
                 if first is not None and first is not to.records[0]:
                     first.more = {**(first.more or {}), "root": True}
             return
-        self._one(to, Record(0, line, offset, length, "note", f"{to.source.name}:{line}"), document, None)
+        beside = bool(to.records) and to.records[-1].line == line
+        ident = f"{to.source.name}:{line}:{offset}" if beside else f"{to.source.name}:{line}"
+        self._one(to, Record(0, line, offset, length, "note", ident), document, None)
 
     def _one(self, to: Indexed, record: Record, document: dict[str, Any], at: int | None) -> None:
         fields = unwrapped(document)
