@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import os
+from pathlib import Path
+
+from msgspec import Struct
 
 from studio.errors import OpenError, UsageError
 from studio.stores import open_store, openable_in
@@ -58,3 +61,64 @@ def _holds(path: str, thread_id: str, view: View) -> bool:
         return bool(store.checkpoints(thread_id))
     finally:
         store.close()
+
+
+MOST_PLACES = 200
+
+
+class Place(Struct, frozen=True):
+    """Something on this machine that can be opened, as a look at names and sizes shows it."""
+
+    kind: str
+    path: str
+    modified: float
+    size_bytes: int
+    note: str = ""
+
+
+def on_this_machine(folder: str) -> list[Place]:
+    """Databases and transcripts in a folder, projects of Claude Code, sessions of Codex: newest first, no file read whole."""
+    found = _databases(folder)
+    claude = Path(os.environ.get("CLAUDE_CONFIG_DIR") or Path.home() / ".claude") / "projects"
+    for project in _listed(claude):
+        sessions = [one for one in _listed(str(project)) if one.suffix == ".jsonl" and not one.name.startswith("agent-")]
+        found += _place("Claude Code project", project, sessions, f"{len(sessions)} sessions")
+    codex = Path(os.environ.get("CODEX_HOME") or Path.home() / ".codex")
+    rollouts = [path for name in ("sessions", "archived_sessions") for path in (codex / name).rglob("rollout-*.jsonl*")]
+    for path in rollouts[: 10 * MOST_PLACES]:
+        found += _place("Codex session", path, [path], "")
+    found.sort(key=lambda one: (-one.modified, one.path))
+    return found[:MOST_PLACES]
+
+
+def _databases(folder: str) -> list[Place]:
+    from studio.stores.transcripts import is_transcript
+
+    try:
+        names = openable_in(folder)
+    except OpenError:
+        return []
+    found = [place for path in names for place in _place("database", Path(path), [Path(path)], "")]
+    for path in _listed(folder):
+        if path.name.endswith((".jsonl", ".jsonl.gz")) and is_transcript(str(path)):
+            found += _place("transcript", path, [path], "")
+    return found
+
+
+def _listed(folder: str | Path) -> list[Path]:
+    try:
+        return sorted(Path(folder).iterdir())
+    except OSError:
+        return []
+
+
+def _place(kind: str, path: Path, files: list[Path], note: str) -> list[Place]:
+    stats = []
+    for file in files:
+        try:
+            stats.append(file.stat())
+        except OSError:
+            continue
+    if not stats:
+        return []
+    return [Place(kind, str(path), max(one.st_mtime for one in stats), sum(one.st_size for one in stats), note)]

@@ -54,8 +54,12 @@ def parse(argv: list[str]) -> argparse.Namespace | int:
     except SystemExit as leave:
         return int(leave.code or 0)
     if options.command is None:
-        parser.print_help()
-        return 2
+        from studio.locations import on_this_machine
+
+        if argv or not on_this_machine(os.getcwd()):
+            parser.print_help()
+            return 2
+        return argparse.Namespace(command="here", json=False, show_secrets=False, debug=False)
     if getattr(options, "thread", None) is not None:
         options.thread = thread_name(options.thread)
     for name, value in vars(options).items():
@@ -108,8 +112,10 @@ def thread_name(text: str) -> str:
 
 def _build(command: str | None) -> _Parser:
     parser = _Parser(
-        prog="studio", description="A visual time-travel debugger for LangGraph checkpoint databases.", allow_abbrev=False,
-        epilog="`studio FILE` opens the terminal UI. `studio COMMAND --help` explains a command.",
+        prog="studio", allow_abbrev=False,
+        description="A visual time-travel debugger for LangGraph checkpoint databases and agents' transcripts.",
+        epilog="`studio` alone lists what can be opened here. `studio FILE` opens the terminal UI. "
+        "`studio COMMAND --help` explains a command.",
     )  # fmt: skip
     parser.add_argument("--version", action="version", version=f"studio {__version__}")
     commands = parser.add_subparsers(dest="command", metavar="COMMAND", parser_class=_Parser, title="commands")
@@ -131,7 +137,7 @@ _ALWAYS = {
 
 
 def _location(parser: Any, ref: bool = False, thread: bool = True, ns: bool = True) -> None:
-    parser.add_argument("location", metavar="LOCATION", help="a checkpoint database, or a folder of them")
+    parser.add_argument("location", metavar="LOCATION", help="a checkpoint database, an agent's transcript, or a folder of them")
     parser.add_argument("--file", metavar="NAME", help="one file of a folder")
     parser.add_argument(
         "--aes-key-env", metavar="NAME", help="read encrypted rows with the key that this environment variable holds"

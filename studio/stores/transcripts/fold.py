@@ -39,6 +39,14 @@ class Said(Struct):
     size: int
 
 
+class Held(Struct):
+    """The messages of the state that was asked for last; `ends` says where those of each turn end."""
+
+    turns: list[str]
+    ends: list[int]
+    messages: list[dict[str, Any]]
+
+
 class Folded:
     """States of one woven transcript. Thread-safe."""
 
@@ -46,6 +54,7 @@ class Folded:
         self.woven, self.readers = woven, readers
         self._lock = threading.RLock()
         self._said: LRU[str, Said] = LRU(SAID_KEPT, SAID_BYTES)
+        self._last = Held([], [], [])
         self._small: dict[str, dict[str, Any]] = {}
         self._modes: dict[str, list[tuple[str, Any]]] | None = None
 
@@ -179,11 +188,19 @@ class Folded:
 
     def values(self, ident: str) -> dict[str, Any]:
         """The whole state at a turn."""
-        messages: list[dict[str, Any]] = []
-        small: dict[str, Any] = {}
-        for turn in self.branch(ident):
+        branch = self.branch(ident)
+        with self._lock:
+            held = self._last
+        same = 0  # what the last state has in common with this one is not read again, and is the same in memory
+        while same < min(len(branch), len(held.turns)) and branch[same].id == held.turns[same]:
+            same += 1
+        ends = held.ends[:same]
+        messages = held.messages[: ends[-1]] if ends else []
+        small = self.small(branch[same - 1].id) if same else {}
+        for turn in branch[same:]:
             said = self.said(turn)
             messages += said.messages
+            ends.append(len(messages))
             with self._lock:
                 kept = self._small.get(turn.id)
             if kept is None:
@@ -191,7 +208,9 @@ class Folded:
                 with self._lock:
                     self._small[turn.id] = kept
             small = kept
-        return {"messages": messages, **small}
+        with self._lock:
+            self._last = Held([turn.id for turn in branch], ends, messages)
+        return {"messages": list(messages), **small}
 
 
 def merged(one: dict[str, Any], more: dict[str, Any]) -> dict[str, Any]:

@@ -10,6 +10,7 @@ from typing import Any
 
 from studio.errors import OpenError
 from studio.model import Problem
+from studio.quiet import no_collection
 from studio.stores.transcripts.claude import said
 from studio.stores.transcripts.finding import AGENT, Group, beside, look_at
 from studio.stores.transcripts.fold import COUNTS, Folded
@@ -46,7 +47,8 @@ class Transcript:
         with self._lock:
             token = self.token()
             if self._folded is None or token != self._token:
-                self._weave()
+                with no_collection():
+                    self._weave()
                 self._token = token
             assert self._folded is not None
             return self._folded
