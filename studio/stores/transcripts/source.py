@@ -225,7 +225,8 @@ class Source:
                 self._note("nul-bytes", number, f"{count} NUL bytes at byte {start + line.index(0)}")
             if not body:
                 continue
-            self._take(take, number, start + line.index(body), body, torn=not ended)
+            lead = len(line) - len(line.lstrip(b" \t\r\n\0"))
+            self._take(take, number, start + lead, body, torn=not ended)
 
     def _take(self, take: Take, line: int, offset: int, body: bytes, torn: bool = False) -> None:
         if not body.isascii():

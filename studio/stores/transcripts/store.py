@@ -217,6 +217,7 @@ class TranscriptStore:
         return Checkpoint(address, turn.parent, one.depth(turn.id), turn_source(turn), turn.at, turn.size)
 
     def checkpoints(self, thread_id: str, after: int = 0) -> Sequence[tuple[int, Checkpoint]]:
+        self._refresh()  # a subagent's file may have come
         one = self.transcript(thread_id)
         if one is None:
             return []

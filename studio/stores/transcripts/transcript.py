@@ -12,7 +12,7 @@ from studio.errors import OpenError
 from studio.model import Problem
 from studio.quiet import no_collection
 from studio.stores.transcripts.claude import said
-from studio.stores.transcripts.finding import AGENT, Group, beside, look_at
+from studio.stores.transcripts.finding import Group
 from studio.stores.transcripts.fold import COUNTS, Folded
 from studio.stores.transcripts.record import Indexed, Reader, Record, Tokens
 from studio.stores.transcripts.source import Source, loads
@@ -131,26 +131,6 @@ class Transcript:
             if isinstance(call, str) and one.agent:
                 found[one.agent] = call
         return found
-
-    def look_for_agents(self) -> bool:
-        """Take in subagents' files that came since; True when there are new ones."""
-        known = set(self.paths())
-        fresh = [
-            path for one in self.group.files if one.format == "claude-code" for path in beside(one.path) if path not in known
-        ]
-        ids = {one.session for one in self.group.files}
-        found = [one for path in dict.fromkeys(fresh) if (one := look_at(path)) is not None]
-        inside = {
-            os.path.join(os.path.dirname(one.path), os.path.basename(one.path).removesuffix(".jsonl"), "subagents")
-            for one in self.group.files
-        }
-        mine = [
-            one
-            for one in found
-            if AGENT.match(os.path.basename(one.path)) and (os.path.dirname(one.path) in inside or one.session in ids)
-        ]
-        self.group.agents += mine
-        return bool(mine)
 
     def is_empty(self) -> bool:
         """Whether its files have no bytes at all."""

@@ -14,7 +14,7 @@ from studio.errors import StudioError
 from studio.model import Address
 from studio.session import Session
 from studio.stores.transcripts.store import TranscriptStore
-from tests.stores.transcripts.sessions import SESSION, Book, bakery
+from tests.stores.transcripts.sessions import SESSION, Book, bakery, call
 
 ANY_TIME = settings(deadline=None, max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture])
 
@@ -145,3 +145,18 @@ def test_one_bad_file_of_a_folder_hides_no_other(tmp_path: Path) -> None:
     store: Any = TranscriptStore(str(tmp_path))
     assert [keys.thread_id for keys in store.threads()] == [SESSION]
     assert sorted(problem.kind for problem in store.problems()) == ["empty-file", "left-aside"]
+
+
+def test_a_subagents_file_that_comes_later_is_taken_in(tmp_path: Path) -> None:
+    book = Book()
+    book.prompt("Use a helper.")
+    book.answer(call("call_task", "Task", prompt="Count.", description="count"))
+    session = Session.open(str(book.write(tmp_path)))
+    session.refresh()
+    assert len(session.tree(SESSION)) == 2
+    helper = Book(prefix="b")
+    helper.prompt("Count.", isSidechain=True)
+    helper.write(tmp_path / SESSION / "subagents", "agent-h1")
+    assert session.refresh()
+    assert [row.number for row in session.tree(SESSION).rows()] == ["0", "0.1", "1"]
+    session.close()
