@@ -49,6 +49,8 @@ def test_what_is_typed_becomes_the_request_and_empty_fields_ask_for_nothing() ->
         ("recursion_limit", "many", "Recursion limit: 'many'"),
         ("config", "user", "Config: an argument has no value"),
         ("config", '{"a": ', "Config: no valid JSON"),
+        ("config", "thread_id=other", "Config: thread_id is set by the chosen checkpoint"),
+        ("config", '{"__pregel_task_id": 1}', "Config: __pregel_task_id is set"),
         ("context", "[1]", "Context: this is no JSON object"),
         ("input", "hello", "New input: no valid JSON"),
     ],

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import json
+from contextlib import closing
 from typing import Any
 
 import pytest
 from hypothesis import given, settings
 
 from studio.errors import PatchError, RefError
-from studio.requests import Patch
+from studio.requests import ForkRequest, Patch
+from studio.session import Session
 from studio.tagged import (
     apply_patch,
     children,
@@ -24,6 +26,7 @@ from studio.tagged import (
     unset_in,
 )
 from studio.value import MapValue, Opaque, Tagged, decode, encode, equal
+from tests.factories import make_states
 from tests.test_diff import message, set_of, states
 
 
@@ -235,3 +238,26 @@ def test_a_patch_sets_then_removes_and_no_removal_shifts_another() -> None:
 def test_five_megabytes_of_text_pass() -> None:
     value = {"t": "é" * 5_000_000}
     assert json.loads(dumps(to_tagged(value))) == value
+
+
+def test_what_a_masked_part_stands_for_moves_with_its_item() -> None:
+    mask = {"$masked": "by name"}
+    stored = [{"user": "anna", "password": "first", "n": 1}, {"user": "bob", "password": "second", "n": 2}]
+    anna, bob = {"user": "anna", "password": mask, "n": 1}, {"user": "bob", "password": mask, "n": 2}
+    assert from_tagged([bob, anna], stored) == [stored[1], stored[0]], "swapped"
+    assert from_tagged([bob], stored) == [stored[1]], "the other removed"
+    assert from_tagged([{**anna, "n": 7}, bob], stored) == [{**stored[0], "n": 7}, stored[1]], "edited in its place"
+    new = {"user": "cleo", "password": "third", "n": 3}
+    assert from_tagged([new, anna, bob], stored) == [new, *stored], "another before them"
+    with pytest.raises(PatchError):  # moved and edited at once: whose secret it is cannot be told
+        from_tagged([{**bob, "n": 7}, anna], stored)
+
+
+def test_a_masked_part_moves_with_its_item_in_a_fork(tmp_path: Any) -> None:
+    accounts = [{"user": "anna", "password": "pa-anna-1234"}, {"user": "bob", "password": "pb-bob-56789"}]
+    path = make_states(tmp_path / "accounts.sqlite", {"accounts": accounts})
+    with closing(Session.open(str(path), scratch=str(tmp_path / "s.sqlite"))) as session:
+        at = session.resolve("head", "made")
+        shown: list[Any] = [{**one, "password": {"$masked": "by name"}} for one in accounts]
+        made = session.fork(ForkRequest(at, Patch({"/accounts": shown[::-1]})))
+        assert made.verified and session.state(made.address).values["accounts"] == accounts[::-1]

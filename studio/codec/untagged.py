@@ -255,9 +255,9 @@ def _build(
 def match_items(doc: list[Any], stored: list[Any] | None) -> list[Any]:
     """For each item of a document the stored item it stands for, or `MISSING`: by id, else by content, else by position.
 
-    By content: the document's item, its placeholders filled in from the stored one, equals it. Positions count only while the list
-    has kept its length, and for a placeholder only where no other item turned out to be the one stored there: what a masked part
-    stands for must move with its item.
+    By content: the document's item, its placeholders filled in from the stored one, equals it. Positions count only while the
+    list has kept its length, and for a placeholder only where no other item turned out to be the one stored there: what a masked
+    part stands for must move with its item.
     """
     if not stored:
         return [MISSING] * len(doc)

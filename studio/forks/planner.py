@@ -122,7 +122,7 @@ class Planner:
     def target_thread(self, request: ForkRequest) -> str:
         """The thread that a fork goes to. PatchError: no name for a new one."""
         wanted = request.new_thread
-        if wanted is None or wanted == request.address.thread_id:
+        if wanted is None:
             return request.address.thread_id
         if not wanted or "\0" in wanted:
             raise PatchError("A new thread needs a name.", "", "bad-thread")

@@ -105,7 +105,8 @@ def past(session: Session, address: Address, kept: Sequence[Task] = ()) -> Past:
         if call.id is not None and call.id not in done:
             done.add(call.id)
             found.append(_call(call.id, None, call, "unknown"))
-    return Past(tuple(found[:_CALLS]), _nodes(tree, address, [at for at, is_ahead in ahead.items() if is_ahead]))
+    coming = [at for at, is_ahead in ahead.items() if is_ahead and not any(at.checkpoint_ns.startswith(ns) for ns in kept_spaces)]
+    return Past(tuple(found[:_CALLS]), _nodes(tree, address, coming, kept_ids))
 
 
 def _unanswered(
@@ -155,15 +156,15 @@ def _last_calls(stored: Value) -> list[preview.ToolCall]:
     return []
 
 
-def _nodes(tree: CheckpointTree, address: Address, ahead: Sequence[Address]) -> tuple[PastNode, ...]:
-    """Nodes that ran to make the checkpoints that lie ahead of this one, in the order in which they ran first."""
+def _nodes(tree: CheckpointTree, address: Address, ahead: Sequence[Address], kept: set[str | None]) -> tuple[PastNode, ...]:
+    """Nodes that ran to make the checkpoints that lie ahead of this one, in the order in which they ran first; not `kept` tasks."""
     passed = {address, *islice(upward(tree, address), _CHECKPOINTS)}
     counts: Counter[str] = Counter()
     for at in sorted(ahead[:_ROWS], key=tree.index):
         if at in passed:
             continue
-        ran = [node.name for node in tree.row(at).nodes if node.name and node.name != START and node.status == "done"]
-        counts.update(ran)
+        ran = [node for node in tree.row(at).nodes if node.name not in (None, START) and node.status == "done"]
+        counts.update(node.name for node in ran if node.name is not None and node.task_id not in kept)
     return tuple(PastNode(line(name, 60), runs) for name, runs in counts.items())
 
 

@@ -15,6 +15,7 @@ from studio.requests import RunRequest
 
 LONGEST_RUN = 1e7
 """Seconds."""
+_PLACES = ("thread_id", "checkpoint_id", "checkpoint_ns", "checkpoint_map", "thread_ts")
 _PAIRS = re.compile(r"(?:\r?\n|[,;]\s*(?=[A-Za-z_][\w.]*=))")
 
 
@@ -89,7 +90,10 @@ def read(typed: Mapping[str, str]) -> RunOptions:
 def pairs(text: str) -> dict[str, Any]:
     """`key=value`s, one a line or parted by commas, or a JSON object; a value is JSON where it can be read so, else a text."""
     if text.lstrip().startswith("{"):
-        return _object("config", text)
+        found = _object("config", text)
+        for name in found:
+            _check_free(name, TITLES["config"])
+        return found
     return dict(pair(one, TITLES["config"]) for one in _PAIRS.split(text.strip()) if one.strip())
 
 
@@ -99,10 +103,17 @@ def pair(text: str, what: str) -> tuple[str, Any]:
     name = name.strip().removeprefix("configurable.")
     if not sign or not name:
         raise UsageError(f"{what}: an argument has no value", "write key=value")
+    _check_free(name, what)
     try:
         return name, tagged.loads(value)
     except PatchError:
         return name, value
+
+
+def _check_free(name: str, what: str) -> None:
+    """Raises UsageError for an entry that says where a run goes: the checkpoint that was chosen says that."""
+    if name in _PLACES or name.startswith("__pregel_"):
+        raise UsageError(f"{what}: {name[:60]} is set by the chosen checkpoint", "a new thread has an option of its own")
 
 
 def _names(text: str) -> tuple[str, ...]:
