@@ -157,7 +157,7 @@ def _last_calls(stored: Value) -> list[preview.ToolCall]:
 
 
 def _nodes(tree: CheckpointTree, address: Address, ahead: Sequence[Address], kept: set[str | None]) -> tuple[PastNode, ...]:
-    """Nodes that ran to make the checkpoints that lie ahead of this one, in the order in which they ran first; not `kept` tasks."""
+    """Nodes that ran to make the checkpoints that lie ahead, in the order in which they ran first, but for `kept` tasks."""
     passed = {address, *islice(upward(tree, address), _CHECKPOINTS)}
     counts: Counter[str] = Counter()
     for at in sorted(ahead[:_ROWS], key=tree.index):
