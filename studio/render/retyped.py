@@ -14,6 +14,8 @@ from datetime import date, datetime
 from decimal import Decimal, InvalidOperation
 from typing import Any
 
+from msgspec.structs import replace
+
 from studio.codec.paths import get, join_path, list_of, split_path
 from studio.diff import changes
 from studio.errors import StudioError
@@ -85,7 +87,18 @@ def _places(before: Mapping[str, Value], after: Mapping[str, Value], paths: Iter
             if kind_of(old) != kind_of(new):
                 yield Change(path=path, op="replace", before=old, after=new)
     same = {name: before[name] for name in after if name in before and before[name] is not after[name]}
-    yield from changes(same, {name: after[name] for name in same})
+    for change in changes(same, {name: after[name] for name in same}):
+        yield change
+        old, new = change.before, change.after
+        if change.op == "replace" and isinstance(old, Tagged) and isinstance(new, Tagged) and _is_send(old) and _is_send(new):
+            inside = changes(
+                {"1": old.args[1]}, {"1": new.args[1]}
+            )  # a Send is one value; what it carries is the state of a task
+            yield from (replace(one, path=change.path + one.path) for one in inside)
+
+
+def _is_send(value: Tagged) -> bool:
+    return value.kind == "args" and len(value.args) == 2 and value.type_name.endswith(".Send")
 
 
 def _stays(path: str, before: Mapping[str, Value], after: Mapping[str, Value], given: Container[str]) -> bool:

@@ -12,6 +12,8 @@ from studio import value
 from studio.errors import PatchError, RefError
 from studio.model import Address
 from studio.requests import ForkRequest
+from studio.tagged import get as tagged_get
+from studio.tagged import to_tagged
 from tests.factories import folder_snapshot, shop_builder
 from tests.forks import graphs
 from tests.forks.helpers import change, rows, studio_on
@@ -293,6 +295,10 @@ def test_the_argument_of_a_pending_send_can_be_edited(sent: Path) -> None:
         point = studio.before("work", "work", "work")
         change = {"/__pregel_tasks/1/1/n": 22}
         assert [one.path for one in studio.preview(point, change).changes] == ["/__pregel_tasks/1"]
+        whole = to_tagged(tagged_get(studio.explainer.state(point).editable, "/__pregel_tasks/1"))
+        whole["args"][1]["n"] = "2"  # type: ignore[index, call-overload]
+        told = studio.preview(point, {"/__pregel_tasks/1": whole}).warnings
+        assert any("/__pregel_tasks/1/1/n" in one and "integer" in one and "text" in one for one in told), told
         made = studio.fork(point, change)
         assert made.verified and made.next == ("work", "work", "work")
         fewer = studio.fork(point, {}, unset=("/__pregel_tasks/0",))
