@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import time
 from collections.abc import AsyncIterator, Callable, Iterator
-from contextlib import asynccontextmanager, contextmanager
+from contextlib import asynccontextmanager, contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
 from textual.pilot import Pilot
 from textual.widget import Widget
+from textual.worker import WorkerCancelled
 
 from studio.model import Address
 from studio.requests import GraphSpec
@@ -57,6 +58,14 @@ class Drive:
             assert time.monotonic() < end, f"waited in vain for {what or seen}\n{self.text()}"
             await self.pilot.pause(0.02)
 
+    async def rest(self) -> None:
+        """Wait until no worker works. One that another took the place of was cancelled, and the other is waited for."""
+        while True:
+            with suppress(WorkerCancelled):
+                await self.app.workers.wait_for_complete()
+                return
+            await self.pilot.pause(0.02)
+
     async def loaded(self) -> None:
         """Wait until the checkpoint under the cursor is drawn, with its why."""
 
@@ -67,7 +76,7 @@ class Drive:
             return at_rest and main._drawn.get(main.tab) == main._asked
 
         for _ in range(3):  # a key may have started a move that ends in another load
-            await self.app.workers.wait_for_complete()
+            await self.rest()
             await self.pilot.pause()
             await self.until(drawn, "a drawn checkpoint")
 

@@ -69,10 +69,10 @@ async def edit(drive: Drive, path: str, text: str) -> None:
 
 
 async def previewed(drive: Drive) -> None:
-    await drive.app.workers.wait_for_complete()
+    await drive.rest()
     await drive.until(lambda: "Then runs" in drive.text() or "cannot be made" in drive.text(), "the preview")
     await drive.pilot.pause(0.2)  # the preview is asked for once the form rests
-    await drive.app.workers.wait_for_complete()
+    await drive.rest()
     await drive.pilot.pause()
 
 
@@ -289,7 +289,7 @@ async def test_a_fork_goes_to_another_node_in_a_new_thread(support: Path, tmp_pa
     with opened(support, tmp_path / "s.sqlite") as session:
         async with driven(session, session.resolve("#5", "refund-4711"), (80, 24)) as drive:
             await open_fork_form(drive)
-            await drive.app.workers.wait_for_complete()
+            await drive.rest()
             await drive.pilot.pause()
             drive.app.screen.query_one("#goto", Select).value = "reply"
             drive.app.screen.query_one("#new-thread", Input).value = "what-if"

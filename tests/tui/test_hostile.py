@@ -84,7 +84,7 @@ async def test_hostile_text_is_drawn_as_text_everywhere(hostile: Path, tmp_path:
                 if screen == "slash":
                     await drive.type("not bold")
                     await drive.until(lambda: drive.rows("#hits").row_count > 0)
-                await drive.app.workers.wait_for_complete()
+                await drive.rest()
                 await drive.pilot.pause()
                 assert_inert(drive.text())
                 await drive.press("escape", "escape")
@@ -210,7 +210,7 @@ async def test_growth_above_and_below_leaves_the_cursor_on_its_checkpoint(tmp_pa
                 add_rows(path, index, index + 1, {} if index % 2 else {index: 100})
                 session.refresh()
                 drive.main.open_thread("long")
-                await drive.app.workers.wait_for_complete()
+                await drive.rest()
                 await drive.pilot.pause()
             assert drive.main.here is not None and drive.main.here.number == "250"
             assert drive.rows("#timeline").row_count == 520
