@@ -60,11 +60,13 @@ class Drive:
 
     async def rest(self) -> None:
         """Wait until no worker works. One that another took the place of was cancelled, and the other is waited for."""
-        while True:
+        end = time.monotonic() + PATIENCE
+        while time.monotonic() < end:
             with suppress(WorkerCancelled):
                 await self.app.workers.wait_for_complete()
                 return
             await self.pilot.pause(0.02)
+        raise AssertionError(f"workers do not come to rest\n{self.text()}")
 
     async def loaded(self) -> None:
         """Wait until the checkpoint under the cursor is drawn, with its why."""
