@@ -91,12 +91,23 @@ class Forest:
         self._seen: dict[str, int] = {}
         """Thread -> the first cursor behind the rows whose numbers were told without a tree."""
         self._origins: Mapping[Address, tuple[Address, str]] = {}
+        self._forks: dict[Address, list[tuple[Address, str]]] = {}
         self._promoted: Collection[Address] = ()
         self._updates: Mapping[Address, Written] = {}
 
     def set_origins(self, origins: Mapping[Address, tuple[Address, str]]) -> None:
         """Fork -> (origin, hash of its blob), as recorded when the studio forked."""
-        self._origins = origins
+        self._origins, self._forks = origins, {}
+        for fork, (origin, sha256) in origins.items():
+            self._forks.setdefault(origin, []).append((fork, sha256))
+
+    def origin_of(self, fork: Address) -> tuple[Address, str] | None:
+        """What a fork was made from, and the hash of its blob, as recorded."""
+        return self._origins.get(fork)
+
+    def recorded_forks(self, origin: Address) -> list[tuple[Address, str]]:
+        """(fork, hash of the origin's blob) of what was recorded as made from a checkpoint, in any thread."""
+        return self._forks.get(origin, [])
 
     def set_promoted(self, promoted: Collection[Address]) -> None:
         """Rows that were put into the base: they keep the numbers of the scratch file, so that no other row's number shifts."""
@@ -116,11 +127,6 @@ class Forest:
                 nodes = [node for node, _ in self._updates.get(at, ())]
                 if nodes and at.thread_id == tree.thread_id:
                     tree.facts.fork_labels[at.checkpoint_ns, at.checkpoint_id] = f"update as {' ∥ '.join(nodes)}"
-
-    def has_numbered(self, thread_id: str) -> bool:
-        """Whether trees have given a thread's rows their numbers, or recorded forks have a say in them."""
-        known = thread_id in self._grown or thread_id in self._numbers
-        return known or any(thread_id == at.thread_id for at in chain(self._origins, self._promoted, self._updates))
 
     def note_numbered(self, thread_id: str, behind: int) -> None:
         """The rows up to a cursor were given their numbers without a tree; it gives the same before it sees others."""

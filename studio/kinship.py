@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import contextlib
 import hashlib
-from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from msgspec import Struct
@@ -34,16 +33,14 @@ class Kin(Struct, frozen=True):
         return Kin(origin, tuple(at for at in self.made if at.thread_id != thread_id))
 
 
-def kin(session: Session, checkpoint: Checkpoint, origins: Mapping[Address, tuple[Address, str]]) -> Kin:
-    """`origins` is what was recorded: fork -> (what it was made from, hash of that one's stored bytes)."""
-    if not origins:
-        return Kin()
-    at = checkpoint.address
-    found = [origins[one] for one in _above(checkpoint) if one in origins]
+def kin(session: Session, checkpoint: Checkpoint) -> Kin:
+    """By what was recorded when the trees were last refreshed; costs nothing for a checkpoint without forks."""
+    at, forest = checkpoint.address, session.forest
+    found = [record for one in _above(checkpoint) if (record := forest.origin_of(one)) is not None]
     made_from = next((origin for origin, sha256 in found if _hash(session, origin) == sha256), None)
-    forks = [fork for fork, (origin, _) in origins.items() if origin == at]
-    own = _hash(session, at) if forks else None
-    forks = [fork for fork in forks if origins[fork][1] == own]
+    recorded = forest.recorded_forks(at)
+    own = _hash(session, at) if recorded else None
+    forks = [fork for fork, sha256 in recorded if sha256 == own]
     there = session.overlay.raw(forks[:MOST]) if forks else {}
     return Kin(made_from, tuple(fork for fork in sorted(forks[:MOST]) if fork in there))
 

@@ -18,7 +18,7 @@ from studio.errors import OpenError, RefError, StudioError, UsageError
 from studio.explain.transcripts import explainer_of
 from studio.forest import Forest
 from studio.live import Watcher
-from studio.model import Address, Comparison, Hit, Problem, RawCheckpoint, Row, SeenGraph, State, Thread, Verdict
+from studio.model import Address, Checkpoint, Comparison, Hit, Problem, RawCheckpoint, Row, SeenGraph, State, Thread, Verdict
 from studio.overlay import Overlay
 from studio.overview import threads as list_threads
 from studio.recorded import Recorded
@@ -276,11 +276,11 @@ class Session(Recorded):
             above = self.spots.above(address)
         return self.tree(address.thread_id).origin(address) if above is None else None
 
-    def kin(self, address: Address) -> Kin:
+    def kin(self, checkpoint: Checkpoint) -> Kin:
         """What a checkpoint was made from and what was made of it, other threads included."""
         from studio import kinship
 
-        return kinship.kin(self, self.state(address).checkpoint, self._origins())
+        return kinship.kin(self, checkpoint)
 
     def chain_between(self, before: Address, after: Address, most: int) -> Sequence[Address] | None:
         """The rows from behind `before` to `after` in a long plain thread; none where they are more than so many, or it is the

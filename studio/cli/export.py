@@ -82,7 +82,8 @@ def lines(session: Session, thread: str, values: str, documents: Documents, said
         if values == "changed":
             names = {change.channel for change in found.changes}
             document["values"] = documents.values({name: value for name, value in state.values.items() if name in names})
-        document |= {"number": tree.number(address), **documents.calls(session, state), **documents.kin(session.kin(address))}
+        kin = documents.kin(session.kin(state.checkpoint))
+        document |= {"number": tree.number(address), **documents.calls(session, state), **kin}
         document["explained"] = documents.explained(found.explained)
         document["changes"] = [documents.change(change) for change in found.changes]
         mine = [one for one in found.problems if one.where.startswith(address.checkpoint_id) and one not in state.problems]

@@ -36,7 +36,7 @@ def run(options: Namespace, out: Out) -> int:
         if options.path is not None:
             _one_value(address, options.path, {**state.internal, **state.values}, documents, out)
         elif out.as_json:
-            more = documents.calls(session, state) | documents.kin(session.kin(address))
+            more = documents.calls(session, state) | documents.kin(session.kin(state.checkpoint))
             more |= {"sizes": documents.sizes(session.sizes(address))} if options.sizes else {}
             document = documents.shown(state, session.checked(state))
             document["problems"] += documents.problems(session.problems())
@@ -81,7 +81,7 @@ def _text(session: Session, state: State, out: Out) -> None:
     checkpoint = state.checkpoint
     row = session.row(checkpoint.address)
     out.say(out.paint(f"#{row.number} {line(row.label)}", "bold") + out.paint(f"  {line(checkpoint.checkpoint_id)}", "dim"))
-    kin = session.kin(checkpoint.address)
+    kin = session.kin(checkpoint)
     facts = [
         ("thread", line(checkpoint.thread_id)),
         ("namespace", line(checkpoint.checkpoint_ns)),

@@ -11,7 +11,7 @@ import json
 import os
 import shutil
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -117,6 +117,12 @@ def graph_names(cwd: str | None = None, location: str | None = None) -> tuple[st
     """The graphs that `langgraph.json` lists, in its order; () without such a file. Raises UsageError when it is broken."""
     config = _find_config(Path(cwd or os.getcwd()).resolve(), location)
     return tuple(config.graphs) if config is not None else ()
+
+
+def called_like(location: str, names: Iterable[str]) -> str | None:
+    """Of several graphs the one that is called like the opened file."""
+    stem = os.path.splitext(os.path.basename(location))[0]
+    return stem if stem in names else None
 
 
 def _find_config(cwd: Path, location: str | None, wanted: str | None = None) -> _Config | None:

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from msgspec import Struct, field
-from msgspec.structs import replace
+from msgspec.structs import asdict, replace
 
 from studio import tagged
 from studio.errors import PatchError, UsageError
@@ -56,19 +56,10 @@ class RunOptions(Struct, frozen=True):
 
     def on(self, request: RunRequest) -> RunRequest:
         """The request with these options. An input gives way to an answer: a run takes one of them."""
-        answered = request.has_resume or bool(request.answers)
-        given = {} if answered or not self.has_input else {"input": self.input, "has_input": True}
-        return replace(
-            request,
-            before=self.before,
-            after=self.after,
-            steps=self.steps,
-            timeout=self.timeout,
-            recursion_limit=self.recursion_limit,
-            config=self.config,
-            context=self.context,
-            **given,
-        )
+        given = asdict(self)
+        if request.has_resume or request.answers or not self.has_input:
+            del given["input"], given["has_input"]
+        return replace(request, **given)
 
 
 def read(typed: Mapping[str, str]) -> RunOptions:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import sqlite3
 from collections.abc import Sequence
 from heapq import heappop, heappush
-from operator import lt
+from operator import lt, ne
 from typing import TYPE_CHECKING, Protocol
 
 from msgspec import Struct
@@ -174,28 +174,49 @@ def begin(connection: sqlite3.Connection, layout: Layout, thread_id: str, longer
 
 def read(connection: sqlite3.Connection, layout: Layout, thread_id: str, longer_than: int) -> Chain | None:
     """The chain of a thread with more checkpoints than `longer_than`; None for a shorter one, and where nothing is proven."""
-    table = layout.checkpoints
     at = begin(connection, layout, thread_id, longer_than)
-    if at is None:
-        return None
-    width = len(at.first)
-    parent = f"CASE WHEN {layout.parent} IS NOT NULL AND {at.where} THEN {layout.parent} END"  # none where an index leads astray
-    page = (
-        "SELECT count(*), count(parent), group_concat(id), group_concat(parent) FROM"
-        f" (SELECT {parent} AS parent, {table.id} AS id {at.of_root} AND {table.id} > ? ORDER BY {table.id} LIMIT {PAGE})"
-    )
-    texts, last, number = [at.first], at.first, 1
+    found = links(connection, layout, at, 0) if at is not None else None
+    return found[0] if found is not None else None
+
+
+def links(connection: sqlite3.Connection, layout: Layout, at: Beginning, most: int) -> tuple[Chain, dict[int, str]] | None:
+    """All rows by id as if each had the one before as its parent, and by their places the parents of those that have another.
+
+    None where more than `most` have, where the ids do not ascend, and where the first one's parent is among them: a loop.
+    """
+    width, texts, last, number = len(at.first), [at.first], at.first, 1
+    others: dict[int, str] = {}
+    page = _page(layout, at)
     while number < at.total:
-        count, named, ids, parents = connection.execute(page, [*at.values, *at.values, last]).fetchone()
-        if not count or named != count or parents != f"{last},{ids}"[: len(ids)] or not ascend(last, ids, count, width):
+        bound = [*at.values, *at.values, *at.values, last]
+        count, mine, ids, parents = connection.execute(page, bound).fetchone()
+        if not count or mine != count or not ascend(last, ids, count, width):
             return None
+        if parents != f"{last},{ids}"[: len(ids)]:
+            above, before = parents.split(","), [last, *ids.split(",")][:-1]
+            if len(above) != count:
+                return None
+            others.update((number + place, above[place]) for place, other in enumerate(map(ne, above, before)) if other)
+            if len(others) > most:
+                return None
         texts.append(ids)
         last = ids[-width:]
         number += count
     if number != at.total:
         return None
-    chain = Chain(",".join(texts), width, at.above or None, at.spaces)
-    return None if at.above and chain.index(at.above) is not None else chain  # a loop
+    found = Chain(",".join(texts), width, at.above or None, at.spaces)
+    return None if at.above and found.index(at.above) is not None else (found, others)
+
+
+def _page(layout: Layout, at: Beginning) -> str:
+    """The next rows as texts. Whether a row is of the thread is asked after its parent, and so of the row, not of the index."""
+    table, parent = layout.checkpoints, layout.parent
+    mine = f"CASE WHEN {parent} IS NULL THEN {at.where} ELSE {at.where} END"
+    return (
+        "SELECT count(*), sum(mine), group_concat(id), group_concat(parent) FROM"
+        f" (SELECT ifnull({parent}, '') AS parent, {mine} AS mine, {table.id} AS id"
+        f" {at.of_root} AND {table.id} > ? ORDER BY {table.id} LIMIT {PAGE})"
+    )
 
 
 def survey(connection: sqlite3.Connection, layout: Layout, thread_id: str, chain: Chain) -> Survey | None:

@@ -11,10 +11,10 @@ import sqlite3
 from collections.abc import Callable, Iterable, Sequence
 from datetime import datetime
 from itertools import repeat
-from operator import le, ne
+from operator import le
 
 from studio.stores import chain as chains
-from studio.stores.chain import Beginning, Chain, Space
+from studio.stores.chain import Beginning, Chain
 from studio.stores.layout import Layout
 
 _MOST = 2_000
@@ -28,9 +28,9 @@ class Forked(Chain):
 
     __slots__ = ("_above", "_below")
 
-    def __init__(self, text: str, width: int, spaces: tuple[Space, ...], above: dict[int, int | None]) -> None:
+    def __init__(self, plain: Chain, above: dict[int, int | None]) -> None:
         """`above`: the place of the parent of each row that does not follow the one before; None where it has none here."""
-        super().__init__(text, width, None, spaces)
+        super().__init__(plain._text, plain._width, None, plain.spaces)
         self._above = above
         self._below: dict[int, list[int]] = {}
         for place, parent in above.items():
@@ -74,54 +74,21 @@ class Forked(Chain):
 def read(connection: sqlite3.Connection, layout: Layout, thread_id: str, longer_than: int) -> Chain | Forked | None:
     """`chain.read`, which also takes threads with a few branches, several beginnings, or parents that are not there."""
     at = chains.begin(connection, layout, thread_id, longer_than)
-    if at is None:
+    found = chains.links(connection, layout, at, _MOST) if at is not None else None
+    if at is None or found is None:
         return None
-    width = len(at.first)
-    texts, last, number = [at.first], at.first, 1
-    named: dict[int, str] = {}
-    page = _page(layout, at)
-    while number < at.total:
-        bound = [*at.values, *at.values, *at.values, last]
-        count, mine, ids, parents = connection.execute(page, bound).fetchone()
-        if not count or mine != count or not chains.ascend(last, ids, count, width):
-            return None
-        if parents != f"{last},{ids}"[: len(ids)]:
-            above, before = parents.split(","), [last, *ids.split(",")][:-1]
-            if len(above) != count:
-                return None
-            named.update((number + place, above[place]) for place, other in enumerate(map(ne, above, before)) if other)
-            if len(named) > _MOST:
-                return None
-        texts.append(ids)
-        last = ids[-width:]
-        number += count
-    if number != at.total:
-        return None
-    plain = Chain(",".join(texts), width, at.above or None, at.spaces)
-    if at.above and plain.index(at.above) is not None:  # a loop
-        return None
+    plain, named = found
     if not named:
         return plain
     places = {place: plain.index(parent) if parent else None for place, parent in named.items()}
     if any(parent is not None and parent >= place for place, parent in places.items()):
         return None
-    if not _rise(_times(connection, layout, at), number):
+    if not _rise(_times(connection, layout, at), len(plain)):
         return None
-    found = Forked(",".join(texts), width, at.spaces, {0: None, **places})
+    forked = Forked(plain, {0: None, **places})
     rowid = f"SELECT rowid {at.of_root} AND {layout.checkpoints.id} = ?"
-    found.put_in_order(lambda identity: int(connection.execute(rowid, [*at.values, identity]).fetchone()[0]))
-    return found
-
-
-def _page(layout: Layout, at: Beginning) -> str:
-    """The next rows as texts. Whether a row is of the thread is asked after its parent, and so of the row, not of the index."""
-    table, parent = layout.checkpoints, layout.parent
-    mine = f"CASE WHEN {parent} IS NULL THEN {at.where} ELSE {at.where} END"
-    return (
-        "SELECT count(*), sum(mine), group_concat(id), group_concat(parent) FROM"
-        f" (SELECT ifnull({parent}, '') AS parent, {mine} AS mine, {table.id} AS id"
-        f" {at.of_root} AND {table.id} > ? ORDER BY {table.id} LIMIT {chains.PAGE})"
-    )
+    forked.put_in_order(lambda identity: int(connection.execute(rowid, [*at.values, identity]).fetchone()[0]))
+    return forked
 
 
 def _time() -> str:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import PurePath
 from typing import TYPE_CHECKING
 
 from textual import work
@@ -11,6 +10,7 @@ from studio.errors import StudioError, UsageError
 from studio.model import Address
 from studio.render import labels
 from studio.requests import ForkRequest, GraphSpec
+from studio.running.graphs import called_like
 from studio.tui import moves
 from studio.tui.messages import Failed, Forked, PathChosen
 from studio.tui.place import Place
@@ -149,10 +149,10 @@ class Futures(Place):
             try:
                 self.session.load_code(thread_id, spec)
             except UsageError as error:  # of several graphs the one that is called like the file
-                stem = PurePath(self.session.location).stem
-                if stem not in error.candidates:
+                name = called_like(self.session.location, error.candidates)
+                if name is None:
                     raise
-                self.session.load_code(thread_id, GraphSpec(stem))
+                self.session.load_code(thread_id, GraphSpec(name))
         except StudioError as error:
             self.app.call_from_thread(self.app.complain, error, "Not joined")
             return

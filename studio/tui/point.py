@@ -9,7 +9,7 @@ from studio import kinship
 from studio.calling import Caller, SubgraphRun
 from studio.errors import StudioError
 from studio.growing import Compared
-from studio.model import Address, Comparison, Row, State
+from studio.model import Address, Checkpoint, Comparison, Row, State
 from studio.render import gate
 from studio.tui import draw
 
@@ -61,12 +61,12 @@ def load(session: Session, tree: CheckpointTree, address: Address, base: Address
         session.caller(state),
         session.subgraph_runs(state),
         session.show_secrets,
-        _kin(session, address),
+        _kin(session, state.checkpoint),
     )
 
 
-def _kin(session: Session, address: Address) -> tuple[tuple[str, Address], ...]:
-    found = session.kin(address).elsewhere(address.thread_id)
+def _kin(session: Session, checkpoint: Checkpoint) -> tuple[tuple[str, Address], ...]:
+    found = session.kin(checkpoint).elsewhere(checkpoint.thread_id)
     named = [("made from", found.made_from)] if found.made_from is not None else []
     named += [("forked to", at) for at in found.made]
     return tuple((f"{words} {kinship.name(session, at)} of thread {gate.line(at.thread_id, 60)}", at) for words, at in named)

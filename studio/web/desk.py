@@ -208,7 +208,7 @@ class Desk(ForkDesk):
 
     def _kin(self) -> tuple[tuple[str, str, str], ...]:
         """Ways to other threads: to what this was made from, and to the forks that were made of it."""
-        found = self.session.kin(self.address).elsewhere(self.address.thread_id)
+        found = self.session.kin(self.state.checkpoint).elsewhere(self.address.thread_id)
         named = [("made from", found.made_from)] if found.made_from is not None else []
         named += [("forked to" if index == 0 else "and", at) for index, at in enumerate(found.made[:6])]
         return tuple(

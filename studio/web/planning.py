@@ -5,9 +5,7 @@ Which graph and interpreter a person chose is remembered per file while the serv
 
 from __future__ import annotations
 
-import os
 from collections.abc import Sequence
-from pathlib import PurePath
 from typing import TypeVar
 
 from msgspec import Struct
@@ -15,6 +13,7 @@ from msgspec.structs import replace
 
 from studio.errors import StudioError
 from studio.requests import ForkPreview, ForkRequest, GraphSpec, RunPlan, RunRequest
+from studio.running.graphs import called_like
 from studio.running.plans import stored_types
 from studio.web.desk import Desk
 from studio.web.forms import ForkForm, run_request
@@ -55,8 +54,8 @@ def plan(at: Desk, request: RunRequest, *, asked: bool) -> Planned:
 
 def _by_file_name(at: Desk, error: StudioError) -> GraphSpec | None:
     """Of several graphs the one that is called like the opened file."""
-    stem = PurePath(os.path.basename(at.session.location)).stem
-    return GraphSpec(graph=stem) if error.slug == SEVERAL and stem in error.candidates else None
+    name = called_like(at.session.location, error.candidates) if error.slug == SEVERAL else None
+    return GraphSpec(graph=name) if name is not None else None
 
 
 def with_graph(at: Desk, request: R) -> R:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -20,6 +19,7 @@ from studio.model import Address
 from studio.render import runwords
 from studio.requests import GraphSpec, RunEvent, RunPlan, RunRequest
 from studio.running import options
+from studio.running.graphs import called_like
 from studio.tui import draw, runlog
 from studio.tui.graphfield import GraphField
 from studio.tui.keys import KeyLine
@@ -195,8 +195,7 @@ class RunScreen(Asking):
         self._say("choose" if unnamed else "no-plan")
         self._label_start("Use this graph" if unnamed else "Look again")
         if isinstance(error, RunError) or unnamed:
-            stem = os.path.splitext(os.path.basename(self.session.location))[0]
-            likely = stem if stem in error.candidates else next(iter(error.candidates), "")
+            likely = called_like(self.session.location, error.candidates) or next(iter(error.candidates), "")
             self.query_one("#graph", GraphField).offer(error.candidates, likely)
 
     def action_choose_graph(self) -> None:

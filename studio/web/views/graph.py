@@ -6,7 +6,6 @@ import unicodedata
 from dataclasses import dataclass
 from functools import lru_cache
 from math import log
-from pathlib import PurePath
 from typing import TYPE_CHECKING
 
 from studio.errors import StudioError
@@ -15,6 +14,7 @@ from studio.moment import Moment, in_order, is_end, last_runs, moment
 from studio.render import gate, labels
 from studio.render.graph_layout import END as ROUND
 from studio.render.graph_layout import Layout, lay_out
+from studio.running.graphs import called_like
 from studio.tree import CheckpointTree
 from studio.web.links import Place
 from studio.web.views.changes import STATUS_KINDS
@@ -136,8 +136,7 @@ def join_view(session: Session, place: Place, named: str) -> JoinView:
         names = session.graph_names()
     except StudioError:  # said when the form is sent
         names = ()
-    stem = PurePath(session.location).stem
-    chosen = next((name for name in (named, stem) if name in names), names[0] if names else named)
+    chosen = named if named in names else called_like(session.location, names) or (names[0] if names else named)
     return JoinView(place.url("graph/code"), names if len(names) > 1 else (), chosen)
 
 
