@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 from studio.cache import LRU
 from studio.calling import Caller, Calls, SubgraphRun
 from studio.errors import OpenError, RefError, StudioError, UsageError
-from studio.explain.transcripts import explainer_of
+from studio.explain.explainer import explainer_of
 from studio.forest import Forest
 from studio.live import Watcher
 from studio.model import Address, Checkpoint, Comparison, Hit, Problem, RawCheckpoint, Row, SeenGraph, State, Thread, Verdict

@@ -248,11 +248,14 @@ class CheckpointTree(Growth):
                 wanted, version = self.facts.missing(rows), self.facts.version
                 if not wanted:
                     return
-                headers = [links.headers.header(rows[key]) for key in wanted]
-                children = [links.headers.header(child) for key in wanted for child in links.children(rows[key])]
+                known = {slot: links.headers.header(slot) for slot in map(rows.__getitem__, wanted)}
+                headers = list(known.values())
+                below = (child for slot in known for child in links.children(slot))
+                children = [known[child] if child in known else links.headers.header(child) for child in below]
             reading = self._read(headers, children)
             with self.lock:
-                self.facts.take(wanted, reading, version)
+                if self.facts.take(wanted, reading, version):
+                    return
 
     def _rows(self, start: int, stop: int) -> list[Row]:
         passing = self._lanes.passing(start, stop)

@@ -57,18 +57,20 @@ class _Part:
         self.thread_id = tree.thread_id
         self.namespaces, self.branch_count, self.lane_count = tree.namespaces, tree.branch_count, tree.lane_count
         self._tree = tree
-        self._keys = tree.keys(ns)
         self._is_whole = ns is None or tree.namespaces == (ns,)
+        self._keys = [] if self._is_whole else tree.keys(ns)
         self._own = lanes.own_lanes(tree, self._addresses(self._keys)) if redraw and not self._is_whole else None
 
     def __len__(self) -> int:
-        return len(self._keys)
+        return len(self._tree) if self._is_whole else len(self._keys)
 
     @property
     def problems(self) -> list[Problem]:
         return self._tree.problems
 
     def place(self, address: Address) -> int | None:
+        if self._is_whole:
+            return self._tree.index(address) if address in self._tree else None
         key = (address.checkpoint_ns, address.checkpoint_id)
         return self._keys.index(key) if key in self._keys else None
 

@@ -362,3 +362,14 @@ def ambiguous(tasks: Sequence[Task]) -> dict[str, int]:
         for ident in {question.id for question in task.interrupts if question.id and not question.answered}:
             counts[ident] = counts.get(ident, 0) + 1
     return {ident: count for ident, count in counts.items() if count > 1}
+
+
+def explainer_of(store: Store, base: Store) -> Explainer:
+    """The explainer for what a location holds; the one for transcripts is only loaded for them."""
+    if base.kind == "transcript":
+        from studio.explain.transcripts import TranscriptExplainer
+        from studio.stores.transcripts.store import TranscriptStore
+
+        assert isinstance(base, TranscriptStore)
+        return TranscriptExplainer(store, base)
+    return Explainer(store)

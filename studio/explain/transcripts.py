@@ -375,8 +375,3 @@ def _label(one: Transcript, turn: Turn) -> str:
     said = "agent reported" if first.kind == "result" else "prompt" if turn.has_message else "context"
     label = {"input": said, "compaction": "compacted", "loop": told or "answer"}[turn.kind]
     return " · ".join([label, *(["copy"] if turn.copy_of else []), *(["link lost"] if turn.lost else [])])
-
-
-def explainer_of(store: Store, base: Store) -> Explainer:
-    """The explainer for what a location holds."""
-    return TranscriptExplainer(store, base) if isinstance(base, TranscriptStore) else Explainer(store)

@@ -76,10 +76,10 @@ class Facts(Struct):
         """Those whose rows were not read yet."""
         return [key for key in keys if key not in self._known]
 
-    def take(self, keys: Sequence[Key], reading: Reading, version: int) -> None:
-        """Remember what the rows under these checkpoints say, unless it may be old by now."""
+    def take(self, keys: Sequence[Key], reading: Reading, version: int) -> bool:
+        """Remember what the rows under these checkpoints say, unless it may be old by now; returns whether it was not."""
         if version != self.version:
-            return
+            return False
         if len(self._known) + len(keys) > MOST:
             self._known.clear()
             for held in (self.ran, self.written, self.asked, self.made, self.changed, self.labels):
@@ -97,11 +97,14 @@ class Facts(Struct):
                 self.changed[key] = reading.changed.get(key, ())
                 self.labels[key] = reading.labels.get(key, "")
         self.update_tasks |= reading.update_tasks
+        return True
 
     def forget(self, keys: Iterable[Key]) -> None:
         """New rows came under these checkpoints, or new children."""
         self.version += 1
-        for key in keys if self._known else ():
+        if not self._known:
+            return
+        for key in keys:
             self._known.discard(key)
             self.ran.pop(key, None)
             self.written.pop(key, None)

@@ -56,6 +56,8 @@ class Packed(Sequence[Checkpoint]):
         self._ids: dict[str, _Ids] = {}
         self._found = 0
         """The slot that was found last: most look-ups are of it or a neighbour."""
+        self._made: tuple[tuple[int, Checkpoint], ...] = ()
+        """The last two that were given out: a row is mostly asked for beside its parent. What stands in a slot never changes."""
 
     # ------------------------------------------------------------------ taking in
 
@@ -213,6 +215,10 @@ class Packed(Sequence[Checkpoint]):
         return self.ns(slot), id_text(self._identities[ID * slot : ID * slot + ID])
 
     def header(self, slot: int) -> Checkpoint:
+        made = self._made
+        for known, header in made:
+            if known == slot:
+                return header
         odd = self._odd.get(slot)
         if odd is not None:
             return odd
@@ -221,7 +227,9 @@ class Packed(Sequence[Checkpoint]):
         identity = id_text(self._identities[ID * slot : ID * slot + ID])
         parent = None if above == NONE else self.texts[slot] if above == TEXT else self.key(above)[1]
         at, step, size = self.created_at(slot), self._steps[slot], self._sizes[slot]
-        return Checkpoint(Address(self.thread_id, ns, identity), parent, step, source, at, size, origin, encrypted)
+        header = Checkpoint(Address(self.thread_id, ns, identity), parent, step, source, at, size, origin, encrypted)
+        self._made = (*made[-1:], (slot, header))
+        return header
 
     def created_at(self, slot: int) -> str | None:
         odd = self._odd.get(slot)

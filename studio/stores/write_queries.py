@@ -111,9 +111,10 @@ class WriteQueries(Look):
         where, values = rows.at(table, Address(thread, ns, first), self._layout.utf16, ">=")
         query = f"SELECT {columns}, thread_id FROM {table.name} {where} AND {table.id} <= ?"
         for row in self._connection.execute(query, [*values, last]):
-            if rows.text_of(row[-1]) != thread or rows.text_of(row[1]) != ns:
+            if (row[-1] != thread and rows.text_of(row[-1]) != thread) or (row[1] != ns and rows.text_of(row[1]) != ns):
                 raise self._damage.misled(table)
-            under = by_id.get(rows.text_of(row[2]))
+            identity = row[2]
+            under = by_id.get(identity if type(identity) is str else rows.text_of(identity))
             if under is not None:
                 under.append(rows.write(row[:-1], same))
 
