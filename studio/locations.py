@@ -8,12 +8,12 @@ from pathlib import Path
 from msgspec import Struct
 
 from studio.errors import OpenError, UsageError
-from studio.stores import open_store, openable_in
+from studio.stores import SESSION_NAMES, open_store, openable_in
 from studio.stores.view import PLAIN, View
 
 
 def files_of(location: str) -> list[str]:
-    """The location itself, or the checkpoint databases directly in a folder, by name.
+    """The location itself, or the checkpoint databases directly in a folder, with the transcripts beside them, by name.
 
     Raises OpenError for a folder that cannot be read or holds none; what else is wrong with a file, opening it says.
     """
@@ -43,12 +43,12 @@ def one_file(location: str, name: str | None = None, thread_id: str | None = Non
     if name is not None:
         files = [path for path in files if name in (path, os.path.basename(path))]
         if not files:
-            raise UsageError(f"no database {name!r} in {location}", "`studio ls` lists the files", "no-such-file")
+            raise UsageError(f"no file {name!r} in {location}", "`studio ls` lists the files", "no-such-file")
     if len(files) > 1 and thread_id is not None:
         files = [path for path in files if _holds(path, thread_id, view)] or files
     if len(files) > 1:
         names = tuple(os.path.basename(path) for path in files)
-        raise UsageError(f"{location} holds {len(files)} databases: choose one with --file", "", "choose-file", candidates=names)
+        raise UsageError(f"{location} holds {len(files)} files: choose one with --file", "", "choose-file", candidates=names)
     return files[0]
 
 
@@ -98,9 +98,10 @@ def _databases(folder: str) -> list[Place]:
         names = openable_in(folder)
     except OpenError:
         return []
+    names = [name for name in names if not name.endswith(SESSION_NAMES)]
     found = [place for path in names for place in _place("database", Path(path), [Path(path)], "")]
     for path in _listed(folder):
-        if path.name.endswith((".jsonl", ".jsonl.gz")) and is_transcript(str(path)):
+        if path.name.endswith(SESSION_NAMES) and is_transcript(str(path)):
             found += _place("transcript", path, [path], "")
     return found
 

@@ -45,7 +45,7 @@ def files_in(options: Namespace) -> list[str]:
     files = files_of(options.location)
     if options.scratch is not None and len(files) > 1:
         names = tuple(os.path.basename(path) for path in files)
-        message = f"{options.location} holds {len(files)} databases, and --scratch keeps the forks of one: choose it with --file"
+        message = f"{options.location} holds {len(files)} files, and --scratch keeps the forks of one: choose it with --file"
         raise UsageError(message, "", "choose-file", candidates=names)
     return files
 

@@ -12,6 +12,7 @@ from studio.stores.view import PLAIN, View
 
 MAX_ENTRIES = 5000
 """Entries of a folder that are looked at."""
+SESSION_NAMES = (".jsonl", ".jsonl.gz")
 
 
 def open_store(location: str, view: View = PLAIN) -> Store:
@@ -78,7 +79,7 @@ def _open_only_one(folder: str, view: View) -> Store:
     if stores:
         names = tuple(store.location for store in stores)
         listed = ", ".join(os.path.basename(name) for name in names[:8]) + (", …" if len(names) > 8 else "")
-        message = f"The folder {folder} holds {len(names)} checkpoint databases: {listed}."
+        message = f"The folder {folder} holds {len(names)} files with checkpoints: {listed}."
         raise OpenError(message, "Name one of them.", "several", candidates=names)
     if refusals:
         if len(refusals) == 1:
@@ -93,13 +94,14 @@ def _open_only_one(folder: str, view: View) -> Store:
 
 
 def openable_in(folder: str) -> list[str]:
-    """Paths of the files directly in a folder that begin like a SQLite database or like one checkpoint exported by hand, by name.
+    """Paths of the files directly in a folder that begin like a SQLite database or like one checkpoint exported by hand, by name;
+    where there is one, those of transcripts beside it, too. (A folder of transcripts alone is one location.)
 
     Raises OpenError when the folder cannot be read.
     """
     from studio.stores.sniff import is_database, looks_like_checkpoint, why
 
-    found = []
+    found, may_be_sessions = [], []
     try:
         with os.scandir(folder) as entries:
             for number, entry in enumerate(entries):
@@ -107,6 +109,12 @@ def openable_in(folder: str) -> list[str]:
                     break
                 if is_database(entry.path) or looks_like_checkpoint(entry.path):
                     found.append(entry.path)
+                elif entry.name.endswith(SESSION_NAMES):
+                    may_be_sessions.append(entry.path)
     except OSError as error:
         raise OpenError(f"The folder {folder} cannot be read: {why(error)}.", slug="unreadable") from error
+    if found and may_be_sessions:
+        from studio.stores.transcripts import is_transcript
+
+        found += [path for path in may_be_sessions if is_transcript(path)]
     return sorted(found)

@@ -12,6 +12,7 @@ import pytest
 from studio.cli import main
 from studio.cli.common import open_session
 from tests.factories import config, folder_snapshot, saver_at, shop_builder
+from tests.stores.transcripts.sessions import Book
 
 
 @pytest.fixture
@@ -51,6 +52,18 @@ def test_an_open_choice_lists_the_files(folder: Path, capsys: pytest.CaptureFixt
     assert "shop.sqlite" in shown
     assert "twin.sqlite" in shown
     assert main(["tree", str(folder), "--file", "nothing.sqlite"]) == 2
+
+
+def test_a_session_beside_databases_is_one_more_file_of_the_folder(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    book = Book()
+    book.prompt("Bake bread")
+    book.answer("Done.")
+    session = book.write(folder, "baking")
+    assert main(["ls", str(folder), "--json"]) == 0
+    places = {Path(thread["location"]).name for thread in json.loads(capsys.readouterr().out)["threads"]}
+    assert places == {"other.sqlite", "shop.sqlite", "baking.jsonl"}
+    assert main(["tree", str(folder), "--file", session.name, "--json"]) == 0
+    assert len(json.loads(capsys.readouterr().out)["rows"]) == 2
 
 
 def test_a_folder_without_a_database_is_refused_in_one_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
