@@ -36,8 +36,9 @@ format: $(VENV)/.for-work ## lay out the code
 bench: $(VENV)/.for-work ## measure the budgets; figures go to benchmarks/README.md
 	$(BIN)/python benchmarks/measure.py
 
-samples: $(VENV)/.for-work ## make the sample databases again
+samples: $(VENV)/.for-work ## make the sample databases and the sample session again
 	$(BIN)/python sample_threads/build.py
+	$(BIN)/python sample_threads/build_session.py
 
 wheel: $(VENV)/.for-work ## build dist/*.whl with the browser code inside
 	$(BIN)/python -m build --wheel

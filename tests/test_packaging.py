@@ -109,7 +109,10 @@ def demo(installed: Path, tmp_path: Path) -> Iterator[Demo]:
 def test_the_wheel_carries_pages_styles_browser_code_and_samples(wheel: Path) -> None:
     names = set(zipfile.ZipFile(wheel).namelist())
     vendored = ("htmx.min.js", "hx-sse.min.js", "codemirror.js", "manifest.json", "licenses/htmx.org.txt")
-    samples = ("support_agent.sqlite", "research_team.sqlite", "graphs.py", "langgraph.json", "facts.json", "README.md")
+    samples = (
+        "support_agent.sqlite", "research_team.sqlite", "coding_session.jsonl", "graphs.py", "langgraph.json",
+        "facts.json", "README.md",
+    )  # fmt: skip
     assert {f"studio/static/vendor/{name}" for name in vendored} <= names
     assert {f"studio/sample_threads/{name}" for name in samples} <= names
     assert any(name.startswith("studio/templates/") for name in names)

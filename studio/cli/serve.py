@@ -26,12 +26,13 @@ def web(options: Namespace, out: Out) -> int:
 
 
 def demo(options: Namespace, out: Out) -> int:
-    """The sample threads, each file as its own session."""
+    """The sample threads, each file as its own session: the first lesson's first, databases before transcripts."""
     from studio.assets import sample_folder
     from studio.requests import GraphSpec
     from studio.session import Session
 
-    files = sorted(sample_folder().glob("*.sqlite"), key=lambda path: (path.stem != "support_agent", path.name))
+    found = (path for kind in ("*.sqlite", "*.jsonl") for path in sorted(sample_folder().glob(kind)))
+    files = sorted(found, key=lambda path: path.stem != "support_agent")
     if not files:
         raise StudioError(
             "this installation holds no sample threads", "install it again: pip install --force-reinstall checkpoint-studio"
@@ -39,7 +40,8 @@ def demo(options: Namespace, out: Out) -> int:
     with ExitStack() as stack:
         sessions = []
         for path in files[:1] if options.tui else files:
-            session = Session.open(str(path), show_secrets=out.show_secrets, graph=GraphSpec(cwd=str(sample_folder())))
+            graph = GraphSpec(cwd=str(sample_folder())) if path.suffix == ".sqlite" else None
+            session = Session.open(str(path), show_secrets=out.show_secrets, graph=graph)
             stack.callback(session.close)
             sessions.append(session)
         if options.tui:
