@@ -103,6 +103,7 @@ def _haystack(thread: Thread) -> str:
         thread.last_text or "",
         thread.status,
         jsontext.dumps(dict(thread.metadata)),
+        *(str(thread.facts.get(name) or "") for name in ("title", "model")),
     )
     return " ".join(parts).casefold()
 
@@ -116,9 +117,11 @@ def _row(place: Place, thread: Thread) -> ThreadRow:
     if thread.scratch_checkpoints:
         facts.append(f"{thread.scratch_checkpoints:,} in scratch")
     facts.append(labels.size(thread.size_bytes))
+    title, model = (masking.text(str(thread.facts.get(name) or "")) for name in ("title", "model"))
+    facts += [gate.line(one, 80) for one in (model, thread.thread_id if title else "") if one]
     return ThreadRow(
         href=Place(place.file, thread.thread_id).url(),
-        title=gate.line(thread.thread_id, 120) or "(empty name)",
+        title=gate.line(title or thread.thread_id, 120) or "(empty name)",
         first=gate.line(masking.text(thread.first_text or ""), 220),
         last=gate.line(masking.text(thread.last_text or ""), 220) if thread.last_text != thread.first_text else "",
         status=labels.status_word(thread.status),
