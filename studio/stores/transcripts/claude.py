@@ -8,10 +8,10 @@ from collections.abc import Sequence
 from typing import Any
 
 import msgspec
-from msgspec import UNSET, Struct, UnsetType
+from msgspec import UNSET, Struct, UnsetType, field
 
 from studio.stores.transcripts import content
-from studio.stores.transcripts.record import Indexed, Kind, Note, Record, moment, whole
+from studio.stores.transcripts.record import Indexed, Kind, Note, Record, Tokens, moment, whole
 from studio.stores.transcripts.source import loads
 
 TREE = frozenset(("user", "assistant", "system", "attachment", "progress"))
@@ -39,7 +39,7 @@ TOLD = TITLES.keys() | {"queue-operation", "last-prompt", "cost-state", "permiss
 """Types of notes that are decoded."""
 
 
-class _Block(Struct):
+class _Block(Struct, gc=False):
     type: str | None = None
     id: str | None = None
     tool_use_id: str | None = None
@@ -47,21 +47,25 @@ class _Block(Struct):
     is_error: bool | None = None
 
 
-class _Usage(Struct):
-    input_tokens: float | None = None
-    output_tokens: float | None = None
-    cache_read_input_tokens: float | None = None
-    cache_creation_input_tokens: float | None = None
+class _Usage(Struct, gc=False):
+    input_tokens: int | float | None = None
+    output_tokens: int | float | None = None
+    cache_read_input_tokens: int | float | None = None
+    cache_creation_input_tokens: int | float | None = None
 
 
-class _Message(Struct):
+class _Message(Struct, gc=False):
     id: str | None = None
     model: str | None = None
     content: list[_Block] | str | None = None
     usage: _Usage | None = None
 
 
-class _Line(Struct):
+class _Attached(Struct, gc=False):
+    type: str | None = None
+
+
+class _Line(Struct, gc=False):
     type: str | None = None
     uuid: str | None = None
     parentUuid: str | UnsetType | None = UNSET
@@ -73,7 +77,6 @@ class _Line(Struct):
     isCompactSummary: bool | None = None
     isApiErrorMessage: bool | None = None
     message: _Message | None = None
-    requestId: str | None = None
     agentId: str | None = None
     cwd: str | None = None
     gitBranch: str | None = None
@@ -82,22 +85,72 @@ class _Line(Struct):
     subtype: str | None = None
     leafUuid: str | None = None
     costUSD: float | None = None
-    sourceToolAssistantUUID: str | None = None
+    attachment: _Attached | None = None
+
+
+class _Words(Struct, gc=False):
+    text: str | None = None
+
+
+class _Worded(Struct, gc=False):
+    content: list[_Words] | str | None = None
+
+
+class _Said(Struct, gc=False):
+    """The texts of a message of several blocks, and nothing else of its line."""
+
+    message: _Worded | None = None
+
+
+class _Started(Struct, gc=False):
+    agentId: str | None = None
+    status: Any = None
+
+
+class _Result(Struct, gc=False):
+    """What the result of a call says of the subagent that it started."""
+
+    toolUseResult: _Started | None = None
+
+
+class _Reading(Struct):
+    """What the index pass of one file knows so far; strings that come again are one object."""
+
+    sessions: dict[str, int] = field(default_factory=dict)
+    last: str | None = None
+    cwd: str | None = None
+    git_branch: str | None = None
+    permission_mode: str | None = None
+    key: str = ""
+    model: str | None = None
+    tokens: Tokens | None = None
+    open: dict[str, tuple[str, str]] = field(default_factory=dict)
+    """Calls that no result was seen of."""
+    recent: dict[str, str] = field(default_factory=dict)
+    """Ids of the last records, as the objects that those hold."""
 
 
 _decoder = msgspec.json.Decoder(_Line)
+_words = msgspec.json.Decoder(_Said)
+_started = msgspec.json.Decoder(_Result)
+SHOWN_BESIDE = frozenset(("api_error", "local_command", "away_summary"))
+"""Records of the program that are shown beside the messages."""
+RECENT = 64
 
 
-def _line(data: bytes) -> _Line:
-    """The named fields of a record; a field of another type is taken as not there. ValueError: no JSON object."""
+def _line(data: bytes) -> tuple[_Line, bool]:
+    """(the named fields of a record, whether all were of the usual types: others are taken as not there).
+
+    ValueError: no JSON object.
+    """
     try:
-        return _decoder.decode(data)
+        return _decoder.decode(data), True
     except (msgspec.ValidationError, UnicodeDecodeError):
         document = loads(data)
     if not isinstance(document, dict):
         raise ValueError("no object")
     made: _Line = _lenient(_Line, document)
-    return made
+    return made, False
 
 
 def _lenient(kind: type[Any], document: dict[str, Any]) -> Any:
@@ -110,6 +163,8 @@ def _lenient(kind: type[Any], document: dict[str, Any]) -> Any:
             value = _lenient(_Message, value)
         elif one.name == "usage" and isinstance(value, dict):
             value = _lenient(_Usage, value)
+        elif one.name == "attachment" and isinstance(value, dict):
+            value = _lenient(_Attached, value)
         elif one.name == "content" and isinstance(value, list):
             value = [_lenient(_Block, block) for block in value if isinstance(block, dict)]
         else:
@@ -127,16 +182,17 @@ class Claude:
     def take(self, to: Indexed, line: int, offset: int, length: int, data: bytes) -> None:
         if not data.startswith(b"{"):
             raise ValueError("no object")
-        found = _line(data)
+        found, usual_types = _line(data)
         to.total += 1
         kind = found.type
         if to.state is None:
-            to.state = {"sessions": {}, "last": None, "linked": False, "cwd": None, "git_branch": None, "permission_mode": None}
+            to.state = _Reading()
+        state: _Reading = to.state
         if found.sessionId:
-            to.state["sessions"][found.sessionId] = to.state["sessions"].get(found.sessionId, 0) + 1
+            state.sessions[found.sessionId] = state.sessions.get(found.sessionId, 0) + 1
         if kind not in KNOWN:
             to.unknown[str(kind)] = to.unknown.get(str(kind), 0) + 1
-        is_message = kind in ("user", "assistant") and found.message is not None
+        is_message = (kind == "user" or kind == "assistant") and found.message is not None
         in_tree = kind not in NO_NODES and (
             found.uuid is not None and found.parentUuid is not UNSET or is_message or kind in TREE
         )
@@ -144,64 +200,106 @@ class Claude:
             self._note(to, line, offset, length, found, data)
             return
         at, usual = moment(found.timestamp)
-        if found.timestamp is None and found.uuid is not None:
-            to.problems.append(("missing-timestamp", line, "no time is stored"))
-        elif not usual and found.timestamp is not None:
-            to.problems.append(("odd-timestamp", line, f"its time is stored as {found.timestamp!r}"))
+        if not usual:
+            if found.timestamp is not None:
+                to.problems.append(("odd-timestamp", line, f"its time is stored as {found.timestamp!r}"))
+            elif found.uuid is not None:
+                to.problems.append(("missing-timestamp", line, "no time is stored"))
         ident = found.uuid or f"{to.source.name}:{line}"
-        record = Record(0, line, offset, length, "context", ident, at=at)
-        record.parent = found.parentUuid if isinstance(found.parentUuid, str) else None
-        if found.uuid is None and is_message and record.parent is None:  # no ids: the order is the chain
-            record.parent, to.facts["no_links"] = to.state["last"], True
-        to.state["last"] = ident
-        record.lane = to.agent or found.agentId or ("side" if found.isSidechain else "")
-        if to.agent is None and found.isSidechain:
+        named = found.parentUuid
+        parent = state.recent.get(named, named) if isinstance(named, str) else None
+        if found.uuid is None and is_message and parent is None:  # no ids: the order is the chain
+            parent, to.facts["no_links"] = state.last, True
+        state.last = ident
+        state.recent[ident] = ident
+        if len(state.recent) > RECENT:
+            state.recent = dict(list(state.recent.items())[RECENT // 2 :])
+        record = Record(0, line, offset, length, "context", ident, parent, at)
+        if to.agent is not None:
+            record.lane = to.agent
+        elif found.isSidechain:
             record.lane = "side"
+        elif found.agentId:
+            record.lane = found.agentId
         more: dict[str, Any] = {}
-        if record.parent is None and found.logicalParentUuid:
+        if parent is None and found.logicalParentUuid:
             record.parent, more["logical"] = found.logicalParentUuid, True
-        for name, value in (("cwd", found.cwd), ("git_branch", found.gitBranch), ("permission_mode", found.permissionMode)):
-            if value and value != to.state[name]:
-                more[name] = to.state[name] = value
+        if found.cwd and found.cwd != state.cwd:
+            more["cwd"] = state.cwd = found.cwd
+        if found.gitBranch and found.gitBranch != state.git_branch:
+            more["git_branch"] = state.git_branch = found.gitBranch
+        if found.permissionMode and found.permissionMode != state.permission_mode:
+            more["permission_mode"] = state.permission_mode = found.permissionMode
         to.facts.setdefault("cwd", found.cwd)
         if found.version:
             to.facts["version"] = found.version
-        self._sort(record, found, data, more)
-        record.more = more or None
+        self._sort(record, found, data, more, state)
+        if usual_types:
+            record.shown = _shown(record, found)
+        if more:
+            record.more = more
         to.records.append(record)
 
-    def _sort(self, record: Record, found: _Line, data: bytes, more: dict[str, Any]) -> None:
+    def _sort(self, record: Record, found: _Line, data: bytes, more: dict[str, Any], state: _Reading) -> None:
         """What kind of record it is."""
         message, kind = found.message, found.type
-        blocks = message.content if message is not None and isinstance(message.content, list) else []
         if kind == "assistant" and message is not None:
             record.kind = "answer"
-            record.key = message.id or record.id
-            record.model = message.model if message.model != "<synthetic>" else None
-            record.calls = tuple((one.id, one.name or "?") for one in blocks if one.type == "tool_use" and one.id)
-            if message.usage is not None and message.model != "<synthetic>":
-                use = message.usage
-                record.tokens = (
-                    whole(use.input_tokens), whole(use.output_tokens),
-                    whole(use.cache_read_input_tokens), whole(use.cache_creation_input_tokens),
-                )  # fmt: skip
-            if found.isApiErrorMessage or message.model == "<synthetic>":
+            key, model = message.id or record.id, message.model
+            if key == state.key:
+                key = state.key
+            else:
+                state.key = key
+            record.key = key
+            if isinstance(message.content, list):
+                calls = [(one.id, one.name or "?") for one in message.content if one.type == "tool_use" and one.id]
+                if calls:
+                    record.calls = tuple(calls)
+                    state.open.update((call[0], call) for call in calls)
+            made_up = model == "<synthetic>"
+            if not made_up and model is not None:
+                if model == state.model:
+                    model = state.model
+                else:
+                    state.model = model
+                record.model = model
+            if message.usage is not None and not made_up:
+                tokens = _tokens(message.usage)
+                if tokens == state.tokens:
+                    tokens = state.tokens
+                else:
+                    state.tokens = tokens
+                record.tokens = tokens
+            if made_up or found.isApiErrorMessage:
                 more["failed"] = True
             if found.costUSD:
                 more["cost"] = found.costUSD
         elif kind == "user" and message is not None:
-            record.results = tuple(
-                (one.tool_use_id, bool(one.is_error)) for one in blocks if one.type == "tool_result" and one.tool_use_id
-            )
-            if record.results and b'"agentId"' in data:
-                result = (loads(data) or {}).get("toolUseResult")
-                if isinstance(result, dict) and isinstance(result.get("agentId"), str):
-                    more["agent"], more["status"] = result["agentId"], result.get("status")
+            blocks: Sequence[_Block] = message.content if isinstance(message.content, list) else ()
+            answered = [(one.tool_use_id, bool(one.is_error)) for one in blocks if one.type == "tool_result" and one.tool_use_id]
+            if answered:
+                given = state.open
+                record.results = tuple([(given.pop(ident, (ident,))[0], failed) for ident, failed in answered])
+                if b'"agentId"' in data:
+                    self._agent(data, more)
             record.kind = self._said(record, found, message, blocks, data, more)
         elif kind == "system" and found.subtype == "compact_boundary":
             record.kind = "boundary"
         elif kind == "attachment" and b'"queued_command"' in data:
             more["queued"] = True
+
+    @staticmethod
+    def _agent(data: bytes, more: dict[str, Any]) -> None:
+        """The subagent that a result names."""
+        try:
+            told = _started.decode(data).toolUseResult
+        except (msgspec.ValidationError, UnicodeDecodeError):
+            result = (loads(data) or {}).get("toolUseResult")
+            if not isinstance(result, dict) or not isinstance(result.get("agentId"), str):
+                return
+            told = _Started(result["agentId"], result.get("status"))
+        if told is not None and told.agentId is not None:
+            more["agent"], more["status"] = told.agentId, told.status
 
     def _said(
         self, record: Record, found: _Line, message: _Message, blocks: Sequence[_Block], data: bytes, more: dict[str, Any]
@@ -212,9 +310,7 @@ class Claude:
             return "result"
         text = message.content if isinstance(message.content, str) else None
         if text is None:
-            document = loads(data)
-            held = document.get("message") if isinstance(document, dict) else None
-            text = content.text_of(held.get("content") if isinstance(held, dict) else None)
+            text = _text(data)
         if text.startswith(INTERRUPTED):
             return "mark"
         if _NOTIFIED.match(text):
@@ -232,7 +328,7 @@ class Claude:
     def _note(self, to: Indexed, line: int, offset: int, length: int, found: _Line, data: bytes) -> None:
         what = str(found.type)
         value: Any = None
-        record = Record(0, line, offset, length, "note", "", parent=to.state["last"], at=moment(found.timestamp)[0])
+        record = Record(0, line, offset, length, "note", "", parent=to.state.last, at=moment(found.timestamp)[0])
         document: Any = None
         if what in TOLD:
             document = loads(data)
@@ -253,7 +349,7 @@ class Claude:
         to.notes.append(Note(record, what, value))
 
     def finish(self, to: Indexed) -> None:
-        sessions = (to.state or {}).get("sessions") or {}
+        sessions = to.state.sessions if to.state is not None else {}
         stem = to.source.name.removesuffix(".gz").removesuffix(".jsonl")
         to.session = max(sessions, key=lambda one: (sessions[one], one == stem)) if sessions else stem
         if stem in sessions:
@@ -302,7 +398,7 @@ class Claude:
         if isinstance(attached, dict) and attached.get("type") == "queued_command":
             said = content.shown(attached.get("prompt"))
             return [{"type": "human", "id": record.id, "content": said, "additional_kwargs": {"queued": True}}]
-        if kind == "system" and document.get("subtype") in ("api_error", "local_command", "away_summary"):
+        if kind == "system" and document.get("subtype") in SHOWN_BESIDE:
             text = (
                 content.text_of(document.get("content")) or content.text_of(document.get("error")) or str(document.get("subtype"))
             )
@@ -352,6 +448,41 @@ class Claude:
             detail = result if isinstance(result, dict) and len(record.results) == 1 else {}
             found += content.effects_of_tool(ident, call, detail, failed)
         return found
+
+
+def _text(data: bytes) -> str:
+    """The text blocks of a message, without what stands beside them."""
+    try:
+        worded = _words.decode(data).message
+    except (msgspec.ValidationError, UnicodeDecodeError):
+        document = loads(data)
+        held = document.get("message") if isinstance(document, dict) else None
+        return content.text_of(held.get("content") if isinstance(held, dict) else None)
+    words = worded.content if worded is not None else None
+    return "\n".join([one.text for one in words if one.text is not None]) if isinstance(words, list) else words or ""
+
+
+def _tokens(use: _Usage) -> Tokens:
+    found = (use.input_tokens, use.output_tokens, use.cache_read_input_tokens, use.cache_creation_input_tokens)
+    return (whole(found[0]), whole(found[1]), whole(found[2]), whole(found[3]))
+
+
+def _shown(record: Record, found: _Line) -> int:
+    """How many messages `Claude.messages` gives for a record of the usual form."""
+    message = found.message
+    if message is None:
+        return int(
+            record.kind == "boundary"
+            or (found.attachment is not None and found.attachment.type == "queued_command")
+            or (found.type == "system" and found.subtype in SHOWN_BESIDE)
+        )
+    if record.kind == "answer":
+        return 1
+    held = message.content
+    if not isinstance(held, list):
+        return 1 if held else 0
+    results = sum([one.type == "tool_result" for one in held])
+    return results + (len(held) > results)
 
 
 def said(text: str) -> int:

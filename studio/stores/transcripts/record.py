@@ -29,6 +29,7 @@ Kind = Literal[
 Tokens = tuple[int, int, int, int]
 """input without cache, output, cache read, cache creation"""
 NO_TOKENS: Tokens = (0, 0, 0, 0)
+NOT_COUNTED = -1
 
 
 class Record(Struct, gc=False):
@@ -56,6 +57,8 @@ class Record(Struct, gc=False):
     """A hash of the text of a prompt, to tell copies; 0 without one."""
     more: dict[str, Any] | None = None
     """What few records have."""
+    shown: int = NOT_COUNTED
+    """How many messages its reader makes of it."""
 
 
 class Note(Struct, gc=False):
@@ -115,7 +118,7 @@ def moment(stored: object) -> tuple[str | None, bool]:
     """(ISO time in UTC, whether it is stored in the usual form)."""
     if isinstance(stored, str):
         if _STRICT.fullmatch(stored):
-            return f"{stored[:-1]}+00:00", True
+            return f"{stored[:-1]}000+00:00", True  # as other stores have it
         found = times.parse(stored)
         return (found.isoformat() if found is not None else None), False
     if isinstance(stored, (int, float)) and not isinstance(stored, bool):
@@ -129,4 +132,6 @@ def moment(stored: object) -> tuple[str | None, bool]:
 
 def whole(number: object) -> int:
     """A stored count; 0 for what is none."""
-    return int(number) if isinstance(number, (int, float)) and not isinstance(number, bool) and abs(number) < 2**62 else 0
+    if type(number) is int:
+        return number if -(2**62) < number < 2**62 else 0
+    return int(number) if isinstance(number, float) and abs(number) < 2**62 else 0

@@ -26,6 +26,8 @@ BLOCK = 4 << 20
 AHEAD = 64 << 10
 LONGEST_LINE = 256 << 20
 """Bytes of a line that is still taken for one record."""
+CHECKED = 1 << 20
+"""Bytes of a line that are decoded together to see whether they are UTF-8."""
 TRIES = 40
 """Places of a broken line at which a whole record is looked for."""
 GZIP, BOM = b"\x1f\x8b", b"\xef\xbb\xbf"
@@ -206,10 +208,18 @@ class Source:
     def _read_lines(self, file: Any, take: Take) -> None:
         file.seek(self.complete)
         offset, number = self.complete, self.lines
-        for whole in iter(lambda: file.readline(LONGEST_LINE), b""):
+        readline = file.readline
+        while whole := readline(LONGEST_LINE):
             number += 1
             start, line = offset, whole
             offset += len(whole)
+            if whole.startswith(b'{"') and whole.endswith(b"}\n") and whole.isascii() and b"\0" not in whole:  # nearly all
+                self.complete, self.lines = offset, number
+                try:
+                    take(number, start, len(whole) - 1, whole)
+                except (ValueError, RecursionError):
+                    self._take(take, number, start, whole[:-1])
+                continue
             ended = line.endswith(b"\n")
             if ended:
                 self.complete, self.lines = offset, number
@@ -230,10 +240,9 @@ class Source:
 
     def _take(self, take: Take, line: int, offset: int, body: bytes, torn: bool = False) -> None:
         if not body.isascii():
-            try:
-                body.decode()
-            except UnicodeDecodeError as error:
-                self._note("bad-byte", line, f"no UTF-8 at byte {offset + error.start}")
+            bad = bad_byte(body)
+            if bad is not None:
+                self._note("bad-byte", line, f"no UTF-8 at byte {offset + bad}")
         try:
             take(line, offset, len(body), body)
             return
@@ -292,6 +301,21 @@ class _Lines:
         end = self._data.find(b"\n", self._at, self._at + most)
         start, self._at = self._at, min(len(self._data), self._at + most) if end < 0 else end + 1
         return self._data[start : self._at]
+
+
+def bad_byte(data: bytes) -> int | None:
+    """Where the first byte is that is no UTF-8; a long line is looked at in parts, as its text may take four times its bytes."""
+    at, part = 0, CHECKED
+    while at < len(data):
+        end = at + part
+        while at < end < len(data) and data[end] & 0xC0 == 0x80 and end > at + part - 4:
+            end -= 1  # not within a character
+        try:
+            data[at:end].decode()
+        except UnicodeDecodeError as error:
+            return at + error.start
+        at = end
+    return None
 
 
 def loads(data: bytes) -> Any:

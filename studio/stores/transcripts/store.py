@@ -5,9 +5,12 @@ from __future__ import annotations
 import os
 import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from itertools import islice
 from typing import Any, TypeVar
 
 from studio.errors import OpenError, PatchError
+from studio.history.gathered import Gathered
+from studio.history.packed import BATCH
 from studio.model import Address, Checkpoint, Problem, RawCheckpoint, WriteRow
 from studio.stores.base import Capability, ThreadKeys
 from studio.stores.outline import Summary
@@ -225,6 +228,20 @@ class TranscriptStore:
         found = [(one.cursor(turn.id), turn) for turn in one.woven.turns.values()]
         found = sorted((pair for pair in found if pair[0] > after), key=lambda pair: pair[0])
         return [(cursor, self.header(one, turn)) for cursor, turn in found]
+
+    def gather(self, thread_id: str) -> Gathered | None:
+        """`checkpoints` of a whole thread in columns."""
+        self._refresh()
+        one = self.transcript(thread_id)
+        if one is None:
+            return None
+        one.look()
+        found = Gathered(thread_id)
+        turns = iter(sorted(one.woven.turns.values(), key=lambda turn: one.cursor(turn.id)))
+        while batch := list(islice(turns, BATCH)):
+            if not found.take([(one.cursor(turn.id), self.header(one, turn)) for turn in batch]):
+                return None
+        return found
 
     def census(self, thread_id: str, upto: int, writes_upto: int) -> tuple[int, object] | None:
         one = self.transcript(thread_id)

@@ -6,6 +6,7 @@ import json
 import os
 import threading
 from collections.abc import Sequence
+from functools import partial
 from typing import Any
 
 from studio.errors import OpenError
@@ -110,7 +111,7 @@ class Transcript:
             go_on = True
         else:
             indexed, reader, go_on = Indexed(kind, Source(path), agent=agent), reader_of(kind), False
-        indexed.source.read(lambda line, at, length, data: reader.take(indexed, line, at, length, data), go_on=go_on)
+        indexed.source.read(partial(reader.take, indexed), go_on=go_on)
         reader.finish(indexed)
         self._indexed[path] = (indexed, reader)
         return indexed, reader

@@ -8,7 +8,8 @@ namespace "") or one subagent, below the call that started it. Nothing here recu
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from types import MappingProxyType
 from typing import Any, Literal
 
 from msgspec import Struct, field
@@ -18,6 +19,7 @@ from studio.stores.transcripts.record import NO_TOKENS, Indexed, Note, Record, T
 
 MOST_TOLD = 20
 """Problems of one kind that are told one by one."""
+NO_RESULTS: Mapping[str, bool] = MappingProxyType({})
 AGENT_TOOLS = frozenset(("Task", "Agent", "spawn_agent"))
 
 
@@ -32,7 +34,7 @@ class Turn(Struct):
     lost: bool = False
     """Its parent is in no file: an island."""
     has_message: bool = False
-    queued: list[Note] = field(default_factory=list)
+    queued: Sequence[Note] = ()
     """Prompts that were typed meanwhile, and stand nowhere else."""
     copy_of: str | None = None
     """The turn of another file that it repeats under fresh ids."""
@@ -40,12 +42,12 @@ class Turn(Struct):
     at: str | None = None
     last_at: str | None = None
     size: int = 0
-    calls: list[tuple[str, str]] = field(default_factory=list)
-    results: dict[str, bool] = field(default_factory=dict)
+    calls: tuple[tuple[str, str], ...] = ()
+    results: Mapping[str, bool] = NO_RESULTS
     """Call -> whether it failed."""
     failed: bool = False
     """The answer is an error of the service."""
-    children: list[str] = field(default_factory=list)
+    children: Sequence[str] = ()
 
 
 class Lane(Struct):
@@ -143,23 +145,22 @@ class _Weaver:
     # ---- records
 
     def _merge(self) -> None:
+        records, place = self.records, self.place
         for at, file in enumerate(self.files):
-            seen: set[str] = set()
+            shared: set[str] = set()
             for record in file.records:
                 record.file = at
-                if record.id in seen:
+                held = place.setdefault(record.id, len(records))
+                if held == len(records):
+                    records.append(record)
+                elif records[held].file == at or record.id in shared:
                     self.repeats += 1
                     self.tell("duplicate-uuid", at, record.line, f"record {record.id} is written again")
-                    continue
-                seen.add(record.id)
-                held = self.place.get(record.id)
-                if held is not None:
+                else:
+                    shared.add(record.id)
                     self.shared += 1
-                    if not record.lane and self.records[held].lane == "side":
-                        self.records[held].lane = ""  # one session has it in its conversation
-                    continue
-                self.place[record.id] = len(self.records)
-                self.records.append(record)
+                    if not record.lane and records[held].lane == "side":
+                        records[held].lane = ""  # one session has it in its conversation
             for kind, line, message in file.problems:
                 self.tell(kind, at, line, message)
             if file.unknown:
@@ -167,13 +168,18 @@ class _Weaver:
                 self.tell("unknown-type", at, 0, f"records of types that are not known here, kept as they are: {named}")
         self.parent = [-1] * len(self.records)
         self.lost = [False] * len(self.records)
-        for at, record in enumerate(self.records):
+        for at, record in enumerate(records):
             if record.parent is None:
                 continue
-            found = self.place.get(record.parent, -1)
-            self.parent[at] = found if found != at else -1
+            found = place.get(record.parent, -1)
+            if found != at:
+                self.parent[at] = found
             if found < 0 and not (record.more or {}).get("logical"):
                 self.lost[at] = True
+
+    def _numbered(self) -> Iterable[tuple[int, Record]]:
+        """The records with their places, which are the same objects as those of `place`: there are many."""
+        return zip(self.place.values(), self.records, strict=True)
 
     def _lanes(self) -> None:
         """Sidechains in the session's own file are told by their parent chains."""
@@ -217,6 +223,9 @@ class _Weaver:
     def _cut_loops(self) -> None:
         state = bytearray(len(self.records))
         for start in range(len(self.records)):
+            if not state[start] and ((above := self.parent[start]) < 0 or state[above] == 2):
+                state[start] = 2
+                continue
             path, at = [], start
             while at >= 0 and not state[at]:
                 state[at] = 1
@@ -237,7 +246,11 @@ class _Weaver:
         """File order, but each record after its parent."""
         done = bytearray(len(self.records))
         out: list[int] = []
-        for start in range(len(self.records)):
+        for start in self.place.values():
+            if not done[start] and ((above := self.parent[start]) < 0 or done[above]):
+                done[start] = 1
+                out.append(start)
+                continue
             path, at = [], start
             while at >= 0 and not done[at]:
                 path.append(at)
@@ -265,11 +278,11 @@ class _Weaver:
 
     def _answers(self) -> None:
         self.turn_of = [""] * len(self.records)
-        by_key: dict[tuple[int, str, str], Turn] = {}
-        for at, record in enumerate(self.records):
+        by_key: dict[str | tuple[int, str, str], Turn] = {}
+        for at, record in self._numbered():
             if record.kind != "answer":
                 continue
-            key = (record.file, record.lane, record.key)
+            key = (record.file, record.lane, record.key) if record.file or record.lane else record.key
             turn = by_key.get(key)
             if turn is None:
                 turn = by_key[key] = self._new(at, "loop")
@@ -277,9 +290,10 @@ class _Weaver:
                 self.call_owner.setdefault(record.key, turn.id)
             else:
                 self._join(turn, at)
-            for call in record.calls:
-                turn.calls.append(call)
-                self.call_owner.setdefault(call[0], turn.id)
+            if record.calls:
+                turn.calls = (*turn.calls, *record.calls)
+                for call in record.calls:
+                    self.call_owner.setdefault(call[0], turn.id)
 
     def _others(self, order: Iterable[int]) -> None:
         answered: dict[str, int] = {}
@@ -303,7 +317,7 @@ class _Weaver:
                         self.tell("duplicate-tool-result", record.file, record.line, f"answers the call {ident} again")
                     else:
                         answered[ident] = at
-                        self.turns[named].results[ident] = failed
+                        _answered(self.turns[named], ident, failed)
                 if owner is not None or above is not None:
                     self._join(owner or above, at)  # type: ignore[arg-type]
                 else:
@@ -317,7 +331,7 @@ class _Weaver:
                     owner_id = self.call_owner.get(ident)
                     if owner_id is not None:
                         answered[ident] = at
-                        self.turns[owner_id].results[ident] = failed
+                        _answered(self.turns[owner_id], ident, failed)
                 if record.results and above is not None:
                     self._join(above, at)
                 elif (
@@ -364,40 +378,56 @@ class _Weaver:
             del self.turns[turn.id]
 
     def _links(self) -> None:
-        arrived = {turn.id: min(turn.records) for turn in self.turns.values()}
-        self.turns = dict(sorted(self.turns.items(), key=lambda one: arrived[one[0]]))
+        records, parent, turn_of = self.records, self.parent, self.turn_of
         for turn in self.turns.values():
             turn.records.sort()
-            own = set(turn.records)
+        self.turns = {turn.id: turn for turn in sorted(self.turns.values(), key=lambda one: one.records[0])}
+        for turn in self.turns.values():
             for at in turn.records:
-                above = self.parent[at]
-                if above >= 0 and above not in own and self.turn_of[above] != turn.id:
-                    if self.records[at].kind == "result" and turn.kind == "loop":
+                above = parent[at]
+                if above >= 0 and turn_of[above] != turn.id:
+                    if records[at].kind == "result" and turn.kind == "loop":
                         continue  # it may hang below another answer's result
-                    turn.parent = self.turn_of[above]
+                    turn.parent = turn_of[above]
                     break
                 if self.lost[at] and at == turn.records[0]:
                     turn.parent, turn.lost = self.records[at].parent, True
                     record = self.records[at]
                     self.tell("orphan-parent", record.file, record.line, f"link lost: its parent {record.parent} is in no file")
                     break
-            times = [self.records[at].at for at in turn.records if self.records[at].at is not None]
-            turn.at = self.records[turn.records[0]].at or (times[0] if times else None)
-            turn.last_at = max((one for one in times if one), default=None)
-            turn.size = sum(self.records[at].length for at in turn.records)
-            turn.failed = any((self.records[at].more or {}).get("failed") for at in turn.records)
-            used = [self.records[at].tokens for at in turn.records if self.records[at].tokens is not None]
-            if used:
-                turn.tokens = tuple(max(column) for column in zip(*used, strict=True))
+            size, last, tokens = 0, None, None
+            for at in turn.records:
+                record = records[at]
+                size += record.length
+                time, used = record.at, record.tokens
+                if time is not None:
+                    turn.at = turn.at or time
+                    last = time if last is None or time > last else last
+                if used is not None and used is not tokens:
+                    tokens = used if tokens is None else _most(tokens, used)
+                if record.more is not None and record.more.get("failed"):
+                    turn.failed = True
+            turn.size, turn.last_at = size, last or None
+            if tokens is not None:
+                turn.tokens = tokens
         self._cut_turn_loops()
         for turn in self.turns.values():
-            if turn.parent in self.turns and not turn.lost:
-                self.turns[turn.parent].children.append(turn.id)
+            above_it = self.turns.get(turn.parent) if turn.parent is not None and not turn.lost else None
+            if above_it is None:
+                continue
+            if isinstance(above_it.children, list):
+                above_it.children.append(turn.id)
+            else:
+                above_it.children = (turn.id,) if not above_it.children else [*above_it.children, turn.id]
 
     def _cut_turn_loops(self) -> None:
         """Links between turns may form a loop where those of records do not: results that hang below later answers."""
         done: set[str] = set()
         for start in self.turns:
+            above = self.turns[start].parent
+            if start not in done and (above is None or above in done or above not in self.turns):
+                done.add(start)
+                continue
             path: list[str] = []
             on_path: set[str] = set()
             at: str | None = start
@@ -415,6 +445,8 @@ class _Weaver:
 
     def _place_lanes(self) -> dict[str, Lane]:
         names = dict.fromkeys(turn.lane for turn in self.turns.values() if turn.lane)
+        if not names:
+            return {}
         calls = dict(self.call_of)
         tool_of = {call: name for turn in self.turns.values() for call, name in turn.calls}
         for record in self.records:
@@ -480,6 +512,8 @@ class _Weaver:
         from studio.stores.transcripts.claude import said
 
         for at, file in enumerate(self.files):
+            if not any(note.what == "queue-operation" for note in file.notes):
+                continue
             waiting: dict[int, Note] = {}
             known = {record.said for record in file.records if record.said}
             for note in file.notes:
@@ -496,10 +530,12 @@ class _Weaver:
                 note.record.file = at
                 turn = self.turns[self.turn_of[place]]
                 if not any((self.records[one].more or {}).get("queued") for one in turn.records):
-                    turn.queued.append(note)
+                    turn.queued = [*turn.queued, note]
 
     def _copies(self, found: Woven) -> None:
         """Answers that another file has under the same message id, and the prompts above them."""
+        if len(self.files) < 2:
+            return
         first: dict[tuple[str, str], Turn] = {}
         for turn in self.turns.values():
             record = self.records[turn.records[0]]
@@ -531,7 +567,8 @@ class _Weaver:
         for record in self.records:
             if record.tokens is not None and record.key:
                 held = best.get(record.key)
-                best[record.key] = record.tokens if held is None else tuple(map(max, held, record.tokens))  # type: ignore[assignment]
+                if held is not record.tokens:
+                    best[record.key] = record.tokens if held is None else _most(held, record.tokens)
         if best:
             found.tokens = tuple(sum(column) for column in zip(*best.values(), strict=True))
 
@@ -568,6 +605,18 @@ class _Weaver:
                 break
             at = self.turns[later[-1]]
         return at.id
+
+
+def _answered(turn: Turn, call: str, failed: bool) -> None:
+    if isinstance(turn.results, dict):
+        turn.results[call] = failed
+    else:
+        turn.results = {call: failed}
+
+
+def _most(one: Tokens, other: Tokens) -> Tokens:
+    """The larger of each count."""
+    return max(one[0], other[0]), max(one[1], other[1]), max(one[2], other[2]), max(one[3], other[3])
 
 
 def plain(name: str) -> str:
