@@ -9,6 +9,9 @@ from msgspec import Struct, field
 
 from studio.model import Address, Change, Tagged_JSON, Value
 
+LOAD_SECONDS = 120.0
+"""So long the user's code has to be loaded and to answer, when it is asked something and not run."""
+
 
 class Patch(Struct, frozen=True):
     """Final values by path: `set` maps a path to tagged JSON, `unset` lists paths to remove."""

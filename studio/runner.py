@@ -22,6 +22,7 @@ from typing import IO, Any, cast
 
 from studio.errors import RunError
 from studio.running.descendants import Process, descendants, kill
+from studio.requests import LOAD_SECONDS
 from studio.running.graphs import GraphFound
 
 CHILD = Path(__file__).with_name("child.py")
@@ -217,12 +218,15 @@ class Child:
         throttle.close()
 
     def _died(self) -> dict[str, Any]:
-        """The process is gone without an end event: killed, out of memory, `os._exit`, a crash in C code."""
+        """The process is gone without an end event: killed, out of memory, `os._exit`, a crash in C code.
+
+        What it printed is not repeated here: each line was an event.
+        """
         code = self._process.returncode
         if code < 0:
             with contextlib.suppress(ValueError):
-                return _failed("died", f"the process was ended by {signal.Signals(-code).name}", "\n".join(self.tail))
-        return _failed("died", f"the process ended by itself with exit code {code}, before the graph did", "\n".join(self.tail))
+                return _failed("died", f"the process was ended by {signal.Signals(-code).name}")
+        return _failed("died", f"the process ended by itself with exit code {code}, before the graph did")
 
     def _see_descendants(self) -> None:
         """Note the processes that the child started, before they lose their parent."""
@@ -289,8 +293,8 @@ def _parse(line: bytes) -> dict[str, Any]:
     return {"event": "log", "stream": "output", "text": _text(line.rstrip(b"\n"))}
 
 
-def _failed(kind: str, message: str, traceback: str = "") -> dict[str, Any]:
-    error = {"kind": kind, "type": "", "message": message, "traceback": traceback}
+def _failed(kind: str, message: str) -> dict[str, Any]:
+    error = {"kind": kind, "type": "", "message": message, "traceback": ""}
     return {"event": "end", "status": "failed", "interrupts": [], "error": error, "head": None}
 
 
@@ -298,15 +302,22 @@ def call(
     graph: GraphFound,
     request: Mapping[str, Any],
     *,
-    timeout: float = 120.0,
+    timeout: float = LOAD_SECONDS,
     environment: Mapping[str, str] | None = None,
     handle: Handler = lambda event: None,
 ) -> dict[str, Any]:
     """Start a child, wait for its end and return its `result`; `handle` gets its other events. Raises RunError otherwise."""
-    end = Child(graph, request, timeout=timeout, environment=environment).run(handle)
+    child = Child(graph, request, timeout=timeout, environment=environment)
+    end = child.run(handle)
     if end["status"] == "done":
         return dict(end.get("result") or {})
-    raise failure(end.get("error") or {}, graph)
+    error = dict(end.get("error") or {})
+    last = next((text.strip() for text in reversed(child.tail) if text.strip()), "")
+    if error.get("kind") == "died" and last:  # nobody has seen what it printed
+        error["hint"] = f"It printed last: {last}"
+    elif error.get("kind") == "timeout":
+        error["hint"] = "look at what the code does while it is loaded: what it waits for"
+    raise failure(error, graph)
 
 
 def failure(error: Mapping[str, Any], graph: GraphFound) -> RunError:
@@ -318,7 +329,7 @@ def failure(error: Mapping[str, Any], graph: GraphFound) -> RunError:
         or {
             "types": "look at the plan; with --trust-types these types are imported",
             "timeout": "give it more time; what it had finished is stored",
-            "died": _last_line(error.get("traceback", "")),
+            "died": "what had finished is stored: run again from the newest checkpoint",
         }.get(kind, "")
     )
     named = f"{error['type']}: {message}" if error.get("type") else message
@@ -326,7 +337,3 @@ def failure(error: Mapping[str, Any], graph: GraphFound) -> RunError:
     if candidates:
         hint = "choose with --as-node: " + ", ".join(candidates)
     return RunError(named or f"{graph.title} failed", hint, f"run-{kind}", candidates=candidates)
-
-
-def _last_line(text: str) -> str:
-    return next((line.strip() for line in reversed(text.splitlines()) if line.strip()), "")

@@ -209,11 +209,13 @@ class TestTheLifeOfAChild:
         assert gone(pid)
         assert gone(int(pid_file.read_text()))
 
-    def test_a_process_that_vanishes_is_a_failure_with_its_last_words(self, project: Path, database: Path) -> None:
-        end = Child(find_graph(spec(project, "vanishing")), request(database)).run(lambda event: None)
+    def test_a_process_that_vanishes_is_a_failure_and_its_last_words_are_told_once(self, project: Path, database: Path) -> None:
+        events: list[dict[str, Any]] = []
+        end = Child(find_graph(spec(project, "vanishing")), request(database)).run(events.append)
         assert end["status"] == "failed"
         assert "exit code 3" in end["error"]["message"]
-        assert "last words" in end["error"]["traceback"]
+        assert [event.get("text") for event in events].count("last words") == 1
+        assert "last words" not in json.dumps(end)
 
     @pytest.mark.parametrize(
         ("code", "words", "place"),

@@ -8,6 +8,7 @@ from typing import Any
 from studio.cli.common import opened, say_problems
 from studio.cli.documents import Documents
 from studio.cli.out import Out
+from studio.cli.waiting import waiting
 from studio.errors import RefError, UsageError
 from studio.history.namespaces import static_ns
 from studio.model import START, SeenGraph
@@ -22,7 +23,8 @@ def run(options: Namespace, out: Out) -> int:
     with opened(options, out) as session:
         thread = session.one_thread(options.thread)
         if options.graph is not None:
-            session.load_code(thread, session.graph)
+            with waiting(out, options.graph):
+                session.load_code(thread, session.graph)
         elif options.python is not None:
             raise UsageError("--python needs --graph", "name the graph whose code is to be loaded")
         graphs = session.graphs(thread)

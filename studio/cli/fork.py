@@ -6,6 +6,7 @@ import os
 import stat
 import sys
 from argparse import Namespace
+from contextlib import nullcontext
 
 from msgspec.structs import replace
 
@@ -13,6 +14,7 @@ from studio.cli import fork_preview
 from studio.cli.common import config_arguments, confirmed, json_argument, opened, pair_argument
 from studio.cli.documents import Documents
 from studio.cli.out import Out
+from studio.cli.waiting import waiting
 from studio.errors import UsageError
 from studio.model import Address, Tagged_JSON
 from studio.render import secrets, shell
@@ -39,7 +41,8 @@ def run(options: Namespace, out: Out) -> int:
     with opened(options, out) as session:
         address = session.resolve(options.ref, options.thread, options.ns)
         if options.nodes:
-            return fork_preview.nodes(session, address, out, look=bool(options.graph))
+            with waiting(out, options.graph) if options.graph else nullcontext():
+                return fork_preview.nodes(session, address, out, look=bool(options.graph))
         if options.in_place and not options.dry_run:
             confirmed(
                 options,
@@ -64,11 +67,13 @@ def run(options: Namespace, out: Out) -> int:
             beside=updates[1:],
         )
         if options.dry_run:
-            return fork_preview.show(session, request, out)
+            with waiting(out, options.graph) if updates else nullcontext():
+                return fork_preview.show(session, request, out)
         if patch and not out.as_json:
             for warning in session.preview(request).warnings:
                 out.note(out.paint(f"! {line(warning if out.show_secrets else secrets.mask_text(warning), 400)}", "yellow"))
-        result = session.fork(request)
+        with waiting(out, options.graph) if updates else nullcontext():
+            result = session.fork(request)
         if out.as_json:
             out.document(Documents(out.show_secrets).fork(result))
         else:

@@ -10,6 +10,7 @@ from typing import Any
 from studio.cli.common import config_arguments, confirmed, json_argument, object_argument, opened, pair_argument
 from studio.cli.documents import Documents
 from studio.cli.out import Out, line_by_line
+from studio.cli.waiting import waiting
 from studio.errors import RunError, UsageError
 from studio.render import labels, questions, runwords, secrets
 from studio.render.gate import line
@@ -41,7 +42,8 @@ def run(options: Namespace, out: Out) -> int:
             timeout=options.timeout,
             new_thread=options.new_thread,
         )
-        plan = session.plan(request, look=True)
+        with waiting(out, options.graph):
+            plan = session.plan(request, look=True)
         if out.as_json:
             out.document({"event": "plan", **Documents(out.show_secrets).plan(plan)})
         else:
