@@ -205,9 +205,11 @@ def _did(session: Session, address: Address) -> list[_Deed]:
         changes = session.compare(address, base).changes
     except RefError:  # what a fork was made from is no longer there
         return []
-    values = session.state(address).values
+    values, measures = session.state(address).values, session.explainer.measures
     deeds = []
     for change in sorted(changes, key=_is_talk):
+        if split_path(change.path)[0] in measures:
+            continue
         removed = change.op == "remove"
         what = sort_key(_content(change.before if removed else change.after))
         deeds.append(_Deed(change, ("-" if removed else "+", *_place(dict(values), change.path)), what))

@@ -56,6 +56,9 @@ _AHEAD, _AHEAD_BYTES = 128, 4_000_000
 class Explainer:
     """Derives states, tasks, authors and edges from a store. Safe to use from several threads; caches are bounded."""
 
+    measures: frozenset[str] = frozenset()
+    """Channels that tell what a step cost, not what it did: two steps that differ in nothing else did the same."""
+
     def __init__(self, store: Store) -> None:
         self.store = store
         self._counting = threading.Lock()

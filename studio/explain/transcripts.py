@@ -59,6 +59,8 @@ _MODELS_ASKED = 50
 class TranscriptExplainer(Explainer):
     """The same answers as `Explainer`, for a store of transcripts."""
 
+    measures = frozenset({"tokens", "context_tokens", "cost_usd"})
+
     def __init__(self, store: Store, base: TranscriptStore) -> None:
         super().__init__(store)
         self.base = base
