@@ -21,8 +21,8 @@ from pathlib import Path
 from typing import IO, Any, cast
 
 from studio.errors import RunError
-from studio.running.descendants import Process, descendants, kill
 from studio.requests import LOAD_SECONDS
+from studio.running.descendants import Process, descendants, kill
 from studio.running.graphs import GraphFound
 
 CHILD = Path(__file__).with_name("child.py")
