@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import re
 from collections.abc import Sequence
+from sys import intern
 from typing import Any
 
 import msgspec
@@ -252,7 +253,7 @@ class Claude:
                 state.key = key
             record.key = key
             if isinstance(message.content, list):
-                calls = [(one.id, one.name or "?") for one in message.content if one.type == "tool_use" and one.id]
+                calls = [(one.id, intern(one.name or "?")) for one in message.content if one.type == "tool_use" and one.id]
                 if calls:
                     record.calls = tuple(calls)
                     state.open.update((call[0], call) for call in calls)

@@ -5,9 +5,8 @@ A *record* is one JSON value of a file. Readers of each format make records, `tu
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from typing import Any, Literal, Protocol
 
 from msgspec import Struct, field
@@ -30,6 +29,7 @@ Tokens = tuple[int, int, int, int]
 """input without cache, output, cache read, cache creation"""
 NO_TOKENS: Tokens = (0, 0, 0, 0)
 NOT_COUNTED = -1
+EPOCH, MICROSECOND = datetime(1970, 1, 1, tzinfo=UTC), timedelta(microseconds=1)
 
 
 class Record(Struct, gc=False):
@@ -41,8 +41,8 @@ class Record(Struct, gc=False):
     kind: Kind
     id: str
     parent: str | None = None
-    at: str | None = None
-    """ISO time in UTC."""
+    at: int | None = None
+    """Microseconds since 1970."""
     key: str = ""
     """What makes records one answer."""
     lane: str = ""
@@ -111,23 +111,24 @@ class Reader(Protocol):
         """(what, id of the call that did it, detail) of what a record changed beside the messages; `calls`: id -> the call."""
 
 
-_STRICT = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z")
-
-
-def moment(stored: object) -> tuple[str | None, bool]:
-    """(ISO time in UTC, whether it is stored in the usual form)."""
+def moment(stored: object) -> tuple[int | None, bool]:
+    """(microseconds since 1970, whether it is stored in the usual form)."""
     if isinstance(stored, str):
-        if _STRICT.fullmatch(stored):
-            return f"{stored[:-1]}000+00:00", True  # as other stores have it
+        usual = len(stored) == 24 and stored[10] == "T" and stored[19] == "." and stored[23] == "Z"
         found = times.parse(stored)
-        return (found.isoformat() if found is not None else None), False
+        return (None, False) if found is None else ((found - EPOCH) // MICROSECOND, usual)
     if isinstance(stored, (int, float)) and not isinstance(stored, bool):
         seconds = stored / 1000 if stored > 1e11 else stored
         try:
-            return datetime.fromtimestamp(seconds, UTC).isoformat(), False
+            return (datetime.fromtimestamp(seconds, UTC) - EPOCH) // MICROSECOND, False
         except (ValueError, OverflowError, OSError):
             return None, False
     return None, False
+
+
+def iso(moment: int | None) -> str | None:
+    """A moment as the times of other stores are written."""
+    return None if moment is None else (EPOCH + moment * MICROSECOND).isoformat(timespec="microseconds")
 
 
 def whole(number: object) -> int:

@@ -15,6 +15,7 @@ from studio.model import Address, Checkpoint, Problem, RawCheckpoint, WriteRow
 from studio.stores.base import Capability, ThreadKeys
 from studio.stores.outline import Summary
 from studio.stores.transcripts.finding import Found, Group, beside, groups, look_at, transcripts_in
+from studio.stores.transcripts.record import iso
 from studio.stores.transcripts.transcript import Transcript, stat_of, turn_source
 from studio.stores.transcripts.turns import Turn
 
@@ -192,13 +193,13 @@ class TranscriptStore:
                 continue
             turns = one.woven.turns.values()
             mains = [turn for turn in turns if not turn.ns]
-            times = [turn.at for turn in turns if turn.at is not None]
-            lasts = [turn.last_at for turn in turns if turn.last_at is not None]
+            times = [turn.began for turn in turns if turn.began is not None]
+            lasts = [turn.ended for turn in turns if turn.ended is not None]
             roots = tuple(turn.id for turn in mains if turn.lost or turn.parent is None)
             heads = tuple(one.woven.ends())
             size = sum(turn.size for turn in turns)
             found[keys.thread_id] = Summary(
-                roots, heads, one.woven.head, size, min(times, default=None), max(lasts, default=None)
+                roots, heads, one.woven.head, size, iso(min(times, default=None)), iso(max(lasts, default=None))
             )
         return found
 

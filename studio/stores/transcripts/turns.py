@@ -15,7 +15,7 @@ from typing import Any, Literal
 from msgspec import Struct, field
 
 from studio.model import Problem
-from studio.stores.transcripts.record import NO_TOKENS, Indexed, Note, Record, Tokens
+from studio.stores.transcripts.record import NO_TOKENS, Indexed, Note, Record, Tokens, iso
 
 MOST_TOLD = 20
 """Problems of one kind that are told one by one."""
@@ -39,8 +39,9 @@ class Turn(Struct):
     copy_of: str | None = None
     """The turn of another file that it repeats under fresh ids."""
     tokens: Tokens = NO_TOKENS
-    at: str | None = None
-    last_at: str | None = None
+    began: int | None = None
+    ended: int | None = None
+    """The time of its first record, and its latest; microseconds since 1970."""
     size: int = 0
     calls: tuple[tuple[str, str], ...] = ()
     results: Mapping[str, bool] = NO_RESULTS
@@ -48,6 +49,14 @@ class Turn(Struct):
     failed: bool = False
     """The answer is an error of the service."""
     children: Sequence[str] = ()
+
+    @property
+    def at(self) -> str | None:
+        return iso(self.began)
+
+    @property
+    def last_at(self) -> str | None:
+        return iso(self.ended)
 
 
 class Lane(Struct):
@@ -401,13 +410,13 @@ class _Weaver:
                 size += record.length
                 time, used = record.at, record.tokens
                 if time is not None:
-                    turn.at = turn.at or time
+                    turn.began = time if turn.began is None else turn.began
                     last = time if last is None or time > last else last
                 if used is not None and used is not tokens:
                     tokens = used if tokens is None else _most(tokens, used)
                 if record.more is not None and record.more.get("failed"):
                     turn.failed = True
-            turn.size, turn.last_at = size, last or None
+            turn.size, turn.ended = size, last
             if tokens is not None:
                 turn.tokens = tokens
         self._cut_turn_loops()
@@ -579,7 +588,7 @@ class _Weaver:
             main = [turn.id for turn in self.turns.values() if not turn.ns]
             found.head, found.why = (main[-1] if main else next(iter(self.turns), None)), "the last turn of the file"
             return
-        newest = max(heads, key=lambda one: (self.turns[one].last_at or "", self.turns[one].records[-1]))
+        newest = max(heads, key=lambda one: (_or_never(self.turns[one].ended), self.turns[one].records[-1]))
         last = max(heads, key=lambda one: self.turns[one].records[-1])
         file = self.files[self.records[self.turns[newest].records[-1]].file]
         named = next((note for note in reversed(file.notes) if note.what == "last-prompt" and note.value in self.place), None)
@@ -590,7 +599,7 @@ class _Weaver:
             )
         elif len(heads) == 1:
             found.head, found.why = heads[0], "the only branch"
-        elif self.turns[newest].last_at is not None:
+        elif self.turns[newest].ended is not None:
             found.head = newest
             found.why = "the newest time" + ("; by file order it were another branch" if last != newest else "")
         else:
@@ -617,6 +626,10 @@ def _answered(turn: Turn, call: str, failed: bool) -> None:
 def _most(one: Tokens, other: Tokens) -> Tokens:
     """The larger of each count."""
     return max(one[0], other[0]), max(one[1], other[1]), max(one[2], other[2]), max(one[3], other[3])
+
+
+def _or_never(moment: int | None) -> int:
+    return moment if moment is not None else -(2**62)
 
 
 def plain(name: str) -> str:
