@@ -19,7 +19,7 @@ from studio.codec.inert import MISSING, Missing
 from studio.codec.paths import join_path, key_step, map_of
 from studio.errors import PatchError
 from studio.model import State, Tagged_JSON, Value
-from studio.render import preview, secrets
+from studio.render import masking, preview, secrets
 from studio.render.preview import ToolCall
 from studio.render.spoken import new_message, with_call, with_text, without_call
 from studio.requests import Patch
@@ -226,7 +226,7 @@ def _changed(entry: Entry, stored: Sequence[Value], kind: str, step: Step) -> En
         for index, name, args in step.get("calls") or ():
             value = with_call(value, index, name, args)
     elif kind == "doc":
-        value = tagged.from_tagged(step["doc"], value)
+        value = tagged.from_tagged(step["doc"], value, masking.hidden_in(None, value))
         if preview.message(value) is None:
             raise PatchError("This is no message any more.", "Keep its role or type, and its content.", "no-message")
     elif kind == "uncall":

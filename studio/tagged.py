@@ -22,7 +22,7 @@ from studio.codec import jsontext
 from studio.codec.arrays import as_array
 from studio.codec.inert import MISSING, MapValue, Missing, Opaque
 from studio.codec.paths import children, get, item_id, join_path, set_in, split_path, unset_in
-from studio.codec.untagged import from_tagged, is_item
+from studio.codec.untagged import Hidden, from_tagged, is_item
 from studio.errors import PatchError, RefError
 from studio.model import Tagged_JSON, Value
 from studio.value import Tagged
@@ -266,8 +266,13 @@ def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     return found
 
 
-def apply_patch(values: Mapping[str, Value], patch: Patch) -> dict[str, Value]:
-    """The values after a patch: first what is set, in order, then what is removed. `PatchError` when something does not fit."""
+def apply_patch(
+    values: Mapping[str, Value], patch: Patch, hidden: Callable[[str, Value], Hidden] | None = None
+) -> dict[str, Value]:
+    """The values after a patch: first what is set, in order, then what is removed. `PatchError` when something does not fit.
+
+    `hidden(channel, value)` gives what says which parts of a channel's value are shown as `$masked`: see `from_tagged`.
+    """
     result: dict[str, Value] = dict(values)
     for path, doc in patch.set.items():
         steps = _patch_steps(path)
@@ -275,7 +280,7 @@ def apply_patch(values: Mapping[str, Value], patch: Patch) -> dict[str, Value]:
             stored = get(result, path)
         except RefError:
             stored = MISSING
-        new = from_tagged(doc, stored)
+        new = from_tagged(doc, stored, hidden(steps[0], result.get(steps[0])) if hidden is not None else None)
         result = {**result, steps[0]: new} if len(steps) == 1 else set_in(result, path, new)
     for path in _removal_order(result, patch.unset):
         result = unset_in(result, path)

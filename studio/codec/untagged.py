@@ -6,9 +6,11 @@ import base64
 import binascii
 from collections import Counter
 from collections.abc import Callable
+from itertools import islice
 from typing import Any
 
 from studio.codec import jsontext
+from studio.codec.arrays import as_array
 from studio.codec.inert import MISSING, MapValue, Missing, Opaque
 from studio.codec.msgpack_slow import make_map
 from studio.codec.paths import item_id, join_path, list_of, map_of
@@ -25,13 +27,16 @@ _PAIR = lazy(r"-?\d+")
 
 Trail = tuple[Any, str] | None  # (trail of the parent, step), for messages
 Finish = Callable[[], Any]
+Hidden = Callable[[Value], bool]
+_CUT_HINT = "Set a part of it by its own path, or write the whole value."
 
 
 class _Reader:
     """An explicit stack of work: reading a container pushes its completion below the reading of its parts."""
 
-    def __init__(self) -> None:
+    def __init__(self, hidden: Hidden | None = None) -> None:
         self.todo: list[tuple[Any, ...]] = []
+        self.hidden = hidden
 
     def run(self, doc: Any, stored: Any) -> Any:
         root: list[Any] = [None]
@@ -67,7 +72,9 @@ class _Reader:
 
     def read_form(self, form: str, doc: dict[str, Any], stored: Any, target: Any, slot: Any, trail: Trail) -> Any:
         if form in _PLACEHOLDERS:
-            return _stands_for(form, doc, stored, trail)
+            if form == "$cut" and not isinstance(stored, Missing):
+                return self.read_cut(doc["$cut"], stored, target, slot, trail)
+            return _stands_for(form, doc, stored, trail, self.hidden)
         if form == "$bytes" or (form == "$ext" and "$bytes" in doc and "$type" not in doc):
             raw = _bytes(doc["$bytes"], trail)
             return _unknown(doc["$ext"], raw, trail) if "$ext" in doc else raw
@@ -92,6 +99,24 @@ class _Reader:
             trail,
             'A map with a key that begins with $ is written {"$map": [[key, value], …]}.',
         )
+
+    def read_cut(self, cut: Any, stored: Any, target: Any, slot: Any, trail: Trail) -> Any:
+        """A value of which only the beginning was shown: the beginning must still be the stored one's."""
+        if not isinstance(cut, dict) or "size" not in cut or "head" not in cut:
+            raise _wrong('$cut needs the "size" and the "head" that were shown', trail, _CUT_HINT)
+        head: list[Any] = [None]
+        shown = _beginning(stored, len(cut["head"])) if isinstance(cut["head"], (str, list, dict)) else None
+
+        def finish() -> Any:
+            size = len(stored.pairs) if isinstance(stored, MapValue) else len(stored) if _has_length(stored) else None
+            length = len(head[0].pairs) if isinstance(head[0], MapValue) else len(head[0]) if _has_length(head[0]) else 0
+            if cut["size"] != size or length >= (size or 0) or not equal(head[0], _beginning(stored, length)):
+                raise _wrong("what was shown of a cut value cannot be changed", trail, _CUT_HINT)
+            return stored
+
+        self.todo.append((finish, None, None, target, slot, trail))
+        self.todo.append((None, cut["head"], shown if isinstance(stored, list) else stored, head, 0, trail))
+        return None
 
     def read_map(self, pairs: Any, stored: Any, target: Any, slot: Any, trail: Trail) -> Any:
         if not isinstance(pairs, list) or not all(isinstance(pair, list) and len(pair) == 2 for pair in pairs):
@@ -135,7 +160,7 @@ class _Reader:
 
         if kind == "fields" and isinstance(content, dict):
             known: Any = stored.fields if same_type else MISSING
-        elif kind in ("args", "items") and isinstance(content, list):
+        elif kind in ("args", "items") and (isinstance(content, list) or (isinstance(content, dict) and "$cut" in content)):
             known = (list_of(stored) or []) if same_type else MISSING
         elif kind == "value":
             known = stored.payload if same_type else MISSING
@@ -148,13 +173,14 @@ class _Reader:
         return None
 
 
-def from_tagged(doc: Tagged_JSON, stored: Value | Missing = MISSING) -> Value:
+def from_tagged(doc: Tagged_JSON, stored: Value | Missing = MISSING, hidden: Hidden | None = None) -> Value:
     """The value that a document describes.
 
     `stored` is the value that stands at its place now: `$masked`, `$opaque`, `$cut` and `$array` take it over, and an object that
-    was not changed keeps its stored bytes. `PatchError` for forms that do not exist and placeholders for which nothing is stored.
+    was not changed keeps its stored bytes. `hidden` says of a stored value whether it is shown as `$masked`; without it `$masked`
+    stands for any. `PatchError` for forms that do not exist, and for placeholders that stand for nothing or for something else.
     """
-    return _Reader().run(doc, stored)
+    return _Reader(hidden).run(doc, stored)
 
 
 def is_item(doc: Any) -> bool:
@@ -169,7 +195,20 @@ def _item(doc: dict[str, Any], known: list[Any] | None, trail: Trail) -> Any:
     return known[at]
 
 
-def _stands_for(form: str, doc: dict[str, Any], stored: Any, trail: Trail) -> Any:
+def _has_length(value: Any) -> bool:
+    return isinstance(value, (str, bytes, bytearray, list, dict))
+
+
+def _beginning(value: Any, length: int) -> Any:
+    """The first parts of a text, of bytes or of a collection."""
+    if isinstance(value, MapValue):
+        return make_map(list(value.pairs[:length]))
+    if isinstance(value, dict):
+        return dict(islice(value.items(), length))
+    return value[:length] if _has_length(value) else value
+
+
+def _stands_for(form: str, doc: dict[str, Any], stored: Any, trail: Trail, hidden: Hidden | None) -> Any:
     if isinstance(stored, Missing):
         raise _wrong(
             f"nothing is stored that {form} could stand for",
@@ -178,6 +217,10 @@ def _stands_for(form: str, doc: dict[str, Any], stored: Any, trail: Trail) -> An
         )
     if form == "$array" and not (isinstance(stored, Tagged) and stored.kind == "array"):
         raise _wrong("there is no stored array here", trail)
+    if form == "$array" and not _same_array(doc["$array"], stored):
+        raise _wrong("what was shown of an array cannot be changed", trail, "Set one of its elements by its path.")
+    if form == "$masked" and hidden is not None and not hidden(stored):
+        raise _wrong("what is stored here is not masked, so $masked stands for nothing", trail, "Write the value itself.")
     if form == "$masked" and "text" in doc and not _same_beside(doc["text"], stored):
         raise _wrong(
             "the text around a masked part cannot be changed",
@@ -186,7 +229,23 @@ def _stands_for(form: str, doc: dict[str, Any], stored: Any, trail: Trail) -> An
         )
     if form == "$opaque" and not isinstance(stored, Opaque):
         raise _wrong("there are no unreadable bytes stored here", trail)
+    if form == "$opaque" and any(doc[name] != getattr(stored, name) for name in ("size", "sha256") if name in doc):
+        raise _wrong("the unreadable bytes stored here are others", trail)
     return stored
+
+
+def _same_array(shown: Any, stored: Tagged) -> bool:
+    """Whether what a document says of an array is so; it need not say all."""
+    array = as_array(stored)
+    if array is None or not isinstance(shown, dict):
+        return bool(shown == {})
+    preview = array.preview()
+    if shown.get("dtype", array.dtype) != array.dtype or shown.get("shape", array.shape) != array.shape:
+        return False
+    given = shown.get("preview", preview)
+    if preview is None or not isinstance(given, list):
+        return given is None and preview is None
+    return len(given) == len(preview) and all(equal(from_tagged(one), two) for one, two in zip(given, preview, strict=True))
 
 
 def _same_beside(shown: Any, stored: Any) -> bool:

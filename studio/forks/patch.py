@@ -9,6 +9,7 @@ from studio.errors import PatchError, RefError
 from studio.explain.blob import send_parts
 from studio.forks.copy import Draft
 from studio.model import PENDING_SENDS, Value
+from studio.render import masking
 from studio.requests import Patch
 
 _SNAPSHOT = 7
@@ -52,7 +53,7 @@ def apply(draft: Draft, patch: Patch, rebuilt: Mapping[str, Value], certainty: M
             reason = f"{steps[0]!r} is rebuilt from earlier checkpoints, so it cannot be removed here."
             raise PatchError(reason, "Set it to an empty value.", "rebuilt")
     try:
-        after = tagged.apply_patch(before, patch)
+        after = tagged.apply_patch(before, patch, masking.hidden_in)
     except RefError as error:
         raise PatchError(error.message, error.hint, "no-such-path") from error
     if PENDING_SENDS in before and not _are_sends(after.get(PENDING_SENDS, [])):

@@ -6,14 +6,15 @@ a patch reads as "what is stored there".
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 from studio.codec.inert import MISSING, Missing
 from studio.codec.paths import child, find_index, list_of
 from studio.model import Tagged_JSON, Value
 from studio.render import pairs, secrets
-from studio.tagged import dumps, join_path, split_path, to_tagged
-from studio.value import MapValue
+from studio.tagged import children, dumps, join_path, split_path, to_tagged
+from studio.value import MapValue, equal
 
 MASKED = secrets.MASKED
 
@@ -86,6 +87,28 @@ def document(
     return to_tagged(
         value, mask=secrets.reason, rest=_rest if readable else None, pair=pairs.announced, key=name, limit=limit, cache=cache
     )
+
+
+def hidden_in(name: str | None, root: Value) -> Callable[[Value], bool]:
+    """Says of a part of a value that stands under `name` whether it is shown as `$masked`; the parts are gathered when asked."""
+    found: list[Value] = []
+    places: set[int] = set()
+
+    def note(key: str | None, item: Value) -> str | None:
+        why = secrets.reason(key, item)
+        if why is not None:
+            found.append(item)
+        return why
+
+    def is_hidden(item: Value) -> bool:
+        if not found:
+            to_tagged(root, mask=note, pair=pairs.announced, key=name)
+            for one in found:  # grows while it is read: what lies below a secret is hidden with it
+                found.extend(below for _, below in children(one))
+            places.update(map(id, found))
+        return id(item) in places or any(type(item) is type(one) and equal(item, one) for one in found)
+
+    return is_hidden
 
 
 def _rest(name: str | None, stored: str) -> str | None:

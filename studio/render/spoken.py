@@ -14,7 +14,7 @@ from studio import tagged
 from studio.codec import jsontext
 from studio.errors import PatchError
 from studio.model import Tagged_JSON, Value
-from studio.render import preview, secrets
+from studio.render import masking, preview, secrets
 from studio.value import Tagged, equal
 
 _LANGCHAIN = {
@@ -115,7 +115,7 @@ def with_call(message: Value, index: int, name: str, args: Tagged_JSON) -> Value
             raise _no_map(name)
         new = {**call, "function": {**function, "name": name, "arguments": given}}
         return _with_copies(message, index, new, call.get("id"), name, json.loads(given))
-    value = tagged.from_tagged(args, stored)
+    value = tagged.from_tagged(args, stored, masking.hidden_in(None, stored))
     if not isinstance(value, dict):
         raise _no_map(name)
     if equal(value, stored) and name == (function if function is not None else call).get("name"):

@@ -21,6 +21,7 @@ from studio.errors import PatchError, RunError, StudioError
 from studio.forks.scratch import record_update
 from studio.forks.writing import check_writable, foresee_triggers
 from studio.model import Address, State, Tagged_JSON
+from studio.render import masking
 from studio.requests import ForkPreview, ForkRequest, ForkResult
 from studio.running.audited import begin_audit
 from studio.running.encrypted import key_environment
@@ -234,7 +235,10 @@ def encoded(document: Tagged_JSON, stored: Mapping[str, Any] | None = None) -> d
     if not _has_forms(document):
         return {"json": document}
     if isinstance(document, dict) and stored is not None and not any(key.startswith("$") for key in document):
-        value: Any = {key: from_tagged(item, stored.get(key, MISSING)) for key, item in document.items()}
+        value: Any = {
+            key: from_tagged(item, stored.get(key, MISSING), masking.hidden_in(key, stored.get(key)))
+            for key, item in document.items()
+        }
     else:
         value = from_tagged(document)
     return {"msgpack": base64.b64encode(codec.encode("msgpack", value)).decode("ascii")}
