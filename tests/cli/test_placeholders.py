@@ -1,4 +1,4 @@
-"""`$masked`, `$cut`, `$opaque` and `$array` stand for what is stored where it is shown so, and for nothing else: no edit is lost in them."""
+"""`$masked`, `$cut`, `$opaque` and `$array` stand for what is stored where it is shown so, and for nothing else."""
 
 from __future__ import annotations
 
@@ -98,7 +98,7 @@ def test_a_cut_that_is_not_what_was_shown_is_refused(studio: Studio, tmp_path: P
         "x" * 100,
         list(range(50)),
         {str(at): at for at in range(50)},
-        {1: "a", 2: "b", **{at: "c" for at in range(3, 20)}},
+        {1: "a", 2: "b", **dict.fromkeys(range(3, 20), "c")},
         b"\x01" * 40,
         [["deep" * 20] * 20] * 20,
         Tagged.of_payload(0, ["builtins", "set", [*range(30)]]),
