@@ -249,7 +249,11 @@ class TranscriptStore:
         if one is None:
             return 0, None
         one.look()
-        links = [(turn.ns, turn.id, turn.parent) for turn in one.woven.turns.values() if one.cursor(turn.id) <= upto]
+        woven, links = one.woven, []
+        for turn in woven.turns.values():
+            if one.cursor(turn.id) <= upto:
+                first = woven.records[turn.records[0]]  # what is only added to keeps its place
+                links.append((turn.ns, turn.id, turn.parent, first.file, first.offset, first.length))
         return len(links), hash(frozenset(links))
 
     def task_keys(self, thread_id: str) -> Sequence[tuple[str, str, str]]:
