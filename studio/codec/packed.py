@@ -11,6 +11,7 @@ from typing import Any
 
 import ormsgpack
 
+from studio.codec.lazylist import LazyList
 from studio.codec.objects import PASS, Tagged
 
 LONG = 64
@@ -30,7 +31,7 @@ def same_bytes(a: Any, b: Any) -> bool:
 
 def is_plain(value: Any) -> bool:
     """Whether a large list or map holds for sure nothing but numbers, bytes and text that is Unicode; False for all others."""
-    if not isinstance(value, (list, dict)) or len(value) < LONG:
+    if not isinstance(value, (list, dict)) or len(value) < LONG or isinstance(value, LazyList):
         return False
     try:
         ormsgpack.packb(value, option=PASS)
@@ -62,6 +63,8 @@ def differing(left: Sequence[Any], right: Sequence[Any]) -> Iterator[tuple[int, 
 def common_start(left: Sequence[Any], right: Sequence[Any], same: Callable[[Any, Any], bool]) -> int:
     """How many items from the first on are the `same` in both."""
     most = min(len(left), len(right))
+    if isinstance(left, LazyList) and isinstance(right, LazyList) and (known := left.same_start(right)):
+        return known + common_start(left[known:most], right[known:most], same)
     for start, stop in differing(left[:most], right[:most]):
         for at in range(start, stop):
             if not same(left[at], right[at]):

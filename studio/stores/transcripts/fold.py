@@ -7,17 +7,25 @@ change nothing, so a state costs no more than the messages in it.
 from __future__ import annotations
 
 import threading
+from array import array
+from bisect import bisect_right
 from collections.abc import Iterator, Sequence
 from typing import Any
 
 from msgspec import Struct
 
 from studio.cache import LRU
+from studio.codec.lazylist import LazyList
 from studio.stores.transcripts import content
-from studio.stores.transcripts.record import Reader, Record
+from studio.stores.transcripts.record import NOT_COUNTED, Reader, Record
 from studio.stores.transcripts.turns import Turn, Woven
 
 SAID_KEPT, SAID_BYTES = 4096, 8_000_000
+LARGE = 16_000_000
+"""Stored bytes of a branch from which on its messages are read when asked for, one turn after the other."""
+STATES_KEPT, STATES_BYTES = 2048, 16_000_000
+KEPT_EACH = 64
+"""Turns of a branch of which one keeps its small channels."""
 START = "__start__"
 MODEL = "assistant"
 """What the task is called that gives an answer."""
@@ -39,6 +47,35 @@ class Said(Struct):
     size: int
 
 
+class Messages(LazyList):
+    """The messages of a large branch. The marks are the turns."""
+
+    def __init__(self, folded: Folded, branch: Sequence[Turn]) -> None:
+        self._folded = folded
+        self._turns = branch
+        self._ends = array("q")
+        end = 0
+        marks: list[str] = []
+        for turn in branch:
+            count = folded.count(turn)
+            marks += [turn.id] * count
+            end += count
+            self._ends.append(end)
+        super().__init__(marks)
+
+    def source(self) -> object:
+        return self._folded
+
+    def item(self, at: int) -> Any:
+        place = bisect_right(self._ends, at)
+        said = self._folded.said(self._turns[place]).messages
+        return said[at - (self._ends[place - 1] if place else 0)]
+
+    def __iter__(self) -> Iterator[Any]:
+        for turn in self._turns:
+            yield from self._folded.said(turn).messages
+
+
 class Held(Struct):
     """The messages of the state that was asked for last; `ends` says where those of each turn end."""
 
@@ -55,7 +92,7 @@ class Folded:
         self._lock = threading.RLock()
         self._said: LRU[str, Said] = LRU(SAID_KEPT, SAID_BYTES)
         self._last = Held([], [], [])
-        self._small: dict[str, dict[str, Any]] = {}
+        self._small: LRU[str, dict[str, Any]] = LRU(STATES_KEPT, STATES_BYTES)
         self._modes: dict[str, list[tuple[str, Any]]] | None = None
 
     # ---- one turn
@@ -125,24 +162,26 @@ class Folded:
 
     def small(self, ident: str) -> dict[str, Any]:
         """The channels beside the messages at a turn; nobody changes them."""
-        with self._lock:
-            kept = self._small.get(ident)
-            if kept is not None:
-                return kept
         path: list[Turn] = []
         base: dict[str, Any] = {}
-        for turn in reversed(self.branch(ident)):
-            with self._lock:
-                kept = self._small.get(turn.id)
+        turns = self.woven.turns
+        at: str | None = ident
+        while at is not None and at in turns:
+            kept = self._small.get(at)
             if kept is not None:
                 base = kept
                 break
-            path.append(turn)
-        for turn in reversed(path):
-            base = self._step(turn, base)
-            with self._lock:
-                self._small[turn.id] = base
+            path.append(turns[at])
+            at = turns[at].parent if not turns[at].lost else None
+        for left in range(len(path) - 1, -1, -1):
+            base = self._step(path[left], base)
+            if left % KEPT_EACH == 0:
+                self._keep(path[left], base)
         return base
+
+    def _keep(self, turn: Turn, small: dict[str, Any]) -> None:
+        parts = sum(len(value) for value in small.values() if isinstance(value, (dict, list)))
+        self._small.put(turn.id, small, 400 + 200 * parts)
 
     def _step(self, turn: Turn, base: dict[str, Any], said: Said | None = None) -> dict[str, Any]:
         values = dict(base)
@@ -163,12 +202,46 @@ class Folded:
         if cost:
             values["cost_usd"] = round(values.get("cost_usd", 0) + cost, 10)
         if self.may_change(turn):
-            for what, _, detail in (said or self.said(turn)).effects:
+            for what, _, detail in said.effects if said is not None else self.effects(turn):
                 apply(values, what, detail)
         return values
 
+    def effects(self, turn: Turn) -> list[tuple[str, str | None, Any]]:
+        """What a turn did beside its messages, which are not made for that: of its records only such calls and their results
+        are read."""
+        kept = self._said.get(turn.id)
+        if kept is not None:
+            return kept.effects
+        looked = {ident for ident, name in turn.calls if _looks(name)}
+        calls: dict[str, dict[str, Any]] = {}
+        answers: list[tuple[Record, Any]] = []
+        for at in turn.records:
+            record = self.woven.records[at]
+            asks = record.kind == "answer" and any(ident in looked for ident, _ in record.calls)
+            replies = any(ident in looked for ident, _ in record.results)
+            document = self.document(record) if asks or replies else None
+            for message in self.readers[record.file].messages(record, document) if asks else ():
+                found = message.get("tool_calls") if message.get("type") == "ai" else None
+                calls.update((call["id"], call) for call in found or () if isinstance(call.get("id"), str))
+            if replies:
+                answers.append((record, document))
+        return [one for record, document in answers for one in self.readers[record.file].effects(record, document, calls)]
+
+    def count(self, turn: Turn) -> int:
+        """How many messages a turn has, told by the index where that knows."""
+        found, answers = len(turn.queued), 0
+        for at in turn.records:
+            record = self.woven.records[at]
+            if record.shown == NOT_COUNTED:
+                return len(self.said(turn).messages)
+            if record.kind == "answer":
+                answers = 1
+            else:
+                found += record.shown
+        return found + answers
+
     def may_change(self, turn: Turn) -> bool:
-        return any(name in LOOKS or name.startswith("mcp__") for _, name in turn.calls) or any(
+        return any(_looks(name) for _, name in turn.calls) or any(
             (self.woven.records[at].more or {}).get("changes") for at in turn.records
         )
 
@@ -189,6 +262,8 @@ class Folded:
     def values(self, ident: str) -> dict[str, Any]:
         """The whole state at a turn."""
         branch = self.branch(ident)
+        if sum(turn.size for turn in branch) > LARGE:
+            return {"messages": Messages(self, branch), **self.small(ident)}
         with self._lock:
             held = self._last
         same = 0  # what the last state has in common with this one is not read again, and is the same in memory
@@ -201,16 +276,18 @@ class Folded:
             said = self.said(turn)
             messages += said.messages
             ends.append(len(messages))
-            with self._lock:
-                kept = self._small.get(turn.id)
+            kept = self._small.get(turn.id)
             if kept is None:
                 kept = self._step(turn, small, said)
-                with self._lock:
-                    self._small[turn.id] = kept
+                self._keep(turn, kept)
             small = kept
         with self._lock:
             self._last = Held([turn.id for turn in branch], ends, messages)
         return {"messages": list(messages), **small}
+
+
+def _looks(name: str) -> bool:
+    return name in LOOKS or name.startswith("mcp__")
 
 
 def merged(one: dict[str, Any], more: dict[str, Any]) -> dict[str, Any]:
