@@ -34,9 +34,9 @@ with open(sys.argv[1], "rb", buffering=4 << 20) as file:
 """
 
 
-def session(path: Path, megabytes: int) -> None:
-    """Write a session of about so many megabytes."""
-    chance = random.Random(7)
+def session(path: Path, size_wanted: int, seed: int = 7) -> None:
+    """Write a session of about so many bytes; its ids are its own for each seed."""
+    chance = random.Random(seed)
     parent: str | None = None
     count = size = 0
     usage = {"input_tokens": 4, "output_tokens": 80, "cache_read_input_tokens": 900, "cache_creation_input_tokens": 90}
@@ -53,14 +53,14 @@ def session(path: Path, megabytes: int) -> None:
             if kind == "assistant":
                 message |= {"id": key, "model": "model-one", "usage": usage}
             at = f"2026-05-{1 + count // 86400:02}T{count // 3600 % 24:02}:{count // 60 % 60:02}:{count % 60:02}.000Z"
-            uuid = f"{count:08x}-0000-4000-8000-{count:012x}"
-            place = {"cwd": "/home/mara/bakery", "sessionId": "bench", "gitBranch": "main", "isSidechain": False}
+            uuid = f"{count:08x}-0000-4000-8000-{seed:06x}{count:06x}"
+            place = {"cwd": "/home/mara/bakery", "sessionId": path.stem, "gitBranch": "main", "isSidechain": False}
             record = {"parentUuid": parent, **place, "type": kind, "message": message, "uuid": uuid, "timestamp": at, **fields}
             line = json.dumps(record)
             file.write(line + "\n")
             size, parent = size + len(line) + 1, uuid
 
-        while size < megabytes << 20:
+        while size < size_wanted:
             add("user", text(40))
             for step in range(6):
                 path_of = f"/home/mara/bakery/{chance.randrange(40)}.md"
@@ -69,13 +69,13 @@ def session(path: Path, megabytes: int) -> None:
                     tool, given = "TodoWrite", {"todos": [{"content": text(4), "status": "pending"} for _ in range(6)]}
                 elif step == 3:
                     tool, given = "Bash", {"command": text(12)}
-                key, call = f"msg_{count}", f"call_{count}"
+                key, call = f"msg_{seed}_{count}", f"call_{seed}_{count}"
                 add("assistant", [{"type": "text", "text": text(60)}], key)
                 add("assistant", [{"type": "tool_use", "id": call, "name": tool, "input": given}], key)
                 said: Any = [image] if chance.random() < 0.004 else text(300)
                 block = {"type": "tool_result", "tool_use_id": call, "content": said}
                 add("user", [block], toolUseResult={"stdout": text(100)})
-            add("assistant", [{"type": "text", "text": text(80)}], f"msg_{count}")
+            add("assistant", [{"type": "text", "text": text(80)}], f"msg_{seed}_{count}")
 
 
 def timed(command: list[str], runs: int) -> tuple[float, float]:
@@ -101,7 +101,7 @@ def main() -> None:
         print("| file | what | seconds | peak MB |\n| --- | --- | --- | --- |")
         for megabytes in chosen.mb:
             path = Path(folder) / f"{megabytes}.jsonl"
-            session(path, megabytes)
+            session(path, megabytes << 20)
             for name, command in (
                 ("bare parse", [sys.executable, "-c", PARSE, str(path)]),
                 ("studio ls", [*studio, "ls", str(path)]),

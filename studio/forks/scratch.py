@@ -21,6 +21,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
+from studio.datafolder import data_folder
 from studio.errors import OpenError, PatchError, StudioError
 from studio.forks import rows
 from studio.forks.writing import use_wal, write_transaction
@@ -39,8 +40,6 @@ Written = tuple[tuple[str, tuple[str, ...]], ...]
 _Kept = tuple[dict[Address, tuple[Address, str]], frozenset[Address], dict[Address, Written]]
 """(fork -> (origin, sha256 of the origin's blob), rows that were promoted, row -> what was written to make it)"""
 
-ENV = "STUDIO_DATA_DIR"
-"""Environment variable: keep scratch files and notes in this folder instead of the user's data folder."""
 SUFFIX = ".scratch.sqlite"
 NOTES_SUFFIX = ".notes.sqlite"
 
@@ -66,11 +65,7 @@ _META = "CREATE TABLE IF NOT EXISTS studio_scratch (key TEXT PRIMARY KEY, value 
 
 def default_folder() -> Path:
     """Where scratch files are kept; not necessarily there yet."""
-    if given := os.environ.get(ENV):
-        return Path(given).expanduser().absolute()
-    import platformdirs  # only needed once a place for forks is asked for
-
-    return Path(platformdirs.user_data_dir("checkpoint-studio", appauthor=False))
+    return data_folder()
 
 
 def temporary_folder() -> Path:

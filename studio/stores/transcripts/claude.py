@@ -114,7 +114,7 @@ class _Result(Struct, gc=False):
     toolUseResult: _Started | None = None
 
 
-class _Reading(Struct):
+class Reading(Struct):
     """What the index pass of one file knows so far; strings that come again are one object."""
 
     sessions: dict[str, int] = field(default_factory=dict)
@@ -187,8 +187,8 @@ class Claude:
         to.total += 1
         kind = found.type
         if to.state is None:
-            to.state = _Reading()
-        state: _Reading = to.state
+            to.state = Reading()
+        state: Reading = to.state
         if found.sessionId:
             state.sessions[found.sessionId] = state.sessions.get(found.sessionId, 0) + 1
         if kind not in KNOWN:
@@ -241,7 +241,7 @@ class Claude:
             record.more = more
         to.records.append(record)
 
-    def _sort(self, record: Record, found: _Line, data: bytes, more: dict[str, Any], state: _Reading) -> None:
+    def _sort(self, record: Record, found: _Line, data: bytes, more: dict[str, Any], state: Reading) -> None:
         """What kind of record it is."""
         message, kind = found.message, found.type
         if kind == "assistant" and message is not None:

@@ -76,7 +76,7 @@ class Source:
         self.lines = 0
         """Lines up to there."""
         self._held: bytes | None = None
-        self._noted_crlf = False
+        self.noted_crlf = False
         self._head = b""
         self._block = (0, b"")
         """What was read last: records that are asked for one after another lie beside each other."""
@@ -98,6 +98,16 @@ class Source:
             return False
         return self._begin() == self._head
 
+    @property
+    def is_plain(self) -> bool:
+        """Whether its records lie in it as they are, one to each line."""
+        return self._held is None
+
+    def go_on_from(self, stat: tuple[int, int, int], complete: int, lines: int, noted_crlf: bool) -> None:
+        """Take an earlier pass, of which somebody else knows the records, for the last one."""
+        self.stat, self.complete, self.lines, self.noted_crlf = stat, complete, lines, noted_crlf
+        self._head = self._begin()
+
     def _begin(self) -> bytes:
         try:
             with open(self.path, "rb") as file:
@@ -112,7 +122,7 @@ class Source:
         """
         if not go_on:
             self.problems, self.listed, self.complete, self.lines, self._held = [], None, 0, 0, None
-            self._noted_crlf = False
+            self.noted_crlf = False
         self.problems = [one for one in self.problems if one.kind != "torn-line"]
         self.stat = self.token()
         self._block = (0, b"")
@@ -226,8 +236,8 @@ class Source:
             if number == 1 and line.startswith(BOM):
                 self._note("bom", 1, "the file begins with a byte order mark")
                 line, start = line[3:], start + 3
-            if line.endswith(b"\r\n") and not self._noted_crlf:
-                self._noted_crlf = True
+            if line.endswith(b"\r\n") and not self.noted_crlf:
+                self.noted_crlf = True
                 self._note("crlf", number, "lines end in CR LF")
             body = line.strip(b" \t\r\n\0")
             if b"\0" in line:

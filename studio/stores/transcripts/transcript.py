@@ -12,6 +12,7 @@ from typing import Any
 from studio.errors import OpenError
 from studio.model import Problem
 from studio.quiet import no_collection
+from studio.stores.transcripts import kept
 from studio.stores.transcripts.claude import said
 from studio.stores.transcripts.finding import Group
 from studio.stores.transcripts.fold import COUNTS, Folded
@@ -100,6 +101,13 @@ class Transcript:
         from studio.stores.transcripts.readers import reader_of
 
         held = self._indexed.get(path)
+        was_kept = 0
+        if held is None and (known := kept.load(path, kind, agent)) is not None:
+            held = self._indexed[path] = known[0], reader_of(kind)
+            was_kept = held[0].source.complete
+            if known[1]:
+                return held
+        unwoven = held is None or bool(was_kept)
         if held is not None and stat_of(path) == held[0].source.stat:
             return held
         if held is not None and held[0].source.goes_on() and kind == "claude-code":
@@ -114,6 +122,8 @@ class Transcript:
         indexed.source.read(partial(reader.take, indexed), go_on=go_on)
         reader.finish(indexed)
         self._indexed[path] = (indexed, reader)
+        if (unwoven or not go_on) and indexed.source.complete > was_kept * (kept.SHARE + 1) / kept.SHARE:
+            kept.save(indexed)  # before it is woven, which names its lanes
         return indexed, reader
 
     def _callers(self) -> dict[str, str]:

@@ -202,6 +202,9 @@ class _Weaver:
                 path.append(at)
                 on_path.add(at)
                 above = self.parent[at]
+                if above >= 0 and self.records[above].lane.startswith("side:"):  # woven before its file grew
+                    roots[at] = self.records[above].lane
+                    break
                 if above < 0 or self.records[above].lane != "side" or above in on_path:
                     roots[at] = f"side:{self.records[at].id}"
                     break
