@@ -192,6 +192,12 @@ class TranscriptExplainer(Explainer):
     def glances(self, addresses: Sequence[Address]) -> dict[Address, Glance]:
         found = {}
         for address in addresses:
+            known = self.base.look(address)
+            if known is not None:
+                header = Checkpoint(address, known.parent, known.step, known.source, known.created_at, known.size_bytes)
+                texts = [{"type": "human", "content": text} for text in known.texts]
+                found[address] = Glance(header, known.status, {"messages": texts}, {})
+                continue
             at = self.base.turn(address)
             if at is None:
                 continue
@@ -200,6 +206,8 @@ class TranscriptExplainer(Explainer):
             branch = [step for step in one.folded().branch(turn.id) if step.kind == "input"]
             said = [*self._people(one, branch[:_TEXTS])[:1], *self._people(one, branch[-_TEXTS:][::-1])[:1]]
             found[address] = Glance(self.base.header(one, turn), status, {"messages": said}, {})
+            texts_said = [_joined(message.get("content")) for message in said]
+            self.base.note_look(address, found[address].header, status, texts_said)
         return found
 
     @staticmethod
@@ -354,6 +362,14 @@ class TranscriptExplainer(Explainer):
                 elif not tools:
                     tally.edges[MODEL, END] += 1
         return graphs.done()
+
+
+def _joined(held: Any) -> str:
+    """The text of a message in one line, as a list shows it."""
+    if isinstance(held, list):
+        blocks = (block.get("text") if isinstance(block, dict) else block for block in held)
+        return " ".join(block for block in blocks if isinstance(block, str))
+    return held if isinstance(held, str) else ""
 
 
 def _model_before(one: Transcript, turn: Turn) -> str | None:

@@ -6,6 +6,7 @@ import os
 import re
 import zlib
 from collections.abc import Iterator
+from copy import copy
 from typing import Any
 
 from msgspec import Struct, field
@@ -98,8 +99,36 @@ def holds_transcripts(folder: str) -> bool:
     return any(look_at(path) is not None for path in transcripts_in(folder))
 
 
+Was = tuple[int, int, int, int]
+_heads: dict[str, tuple[Was, Found | None]] = {}
+"""What this process, or one before it, found in the heads of files as they were."""
+
+
+def remember_head(path: str, was: Was, found: Found | None) -> None:
+    if len(_heads) >= 2 * MOST_FILES:
+        _heads.clear()
+    _heads[path] = was, found
+
+
+def known_heads() -> dict[str, tuple[Was, Found | None]]:
+    return _heads
+
+
 def look_at(path: str) -> Found | None:
-    """A file by its first bytes; None where it is no transcript."""
+    """A file by its first bytes; None where it is no transcript. One that did not change is not read again."""
+    try:
+        held = os.stat(path)
+    except OSError:
+        return None
+    now = held.st_size, held.st_mtime_ns, held.st_ino, held.st_ctime_ns
+    known = _heads.get(path)
+    if known is None or known[0] != now:
+        remember_head(path, now, _look_at(path))
+        known = _heads[path]
+    return copy(known[1])
+
+
+def _look_at(path: str) -> Found | None:
     try:
         with open(path, "rb") as file:
             head = file.read(HEAD)

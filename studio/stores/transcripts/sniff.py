@@ -6,6 +6,9 @@ import re
 import zlib
 from typing import Any
 
+import msgspec
+from msgspec import UNSET, Struct, UnsetType
+
 from studio.stores.transcripts.claude import KNOWN
 from studio.stores.transcripts.source import BOM, GZIP, UTF16, loads, whole_records
 
@@ -26,6 +29,17 @@ ITEMS = frozenset(
 LANGCHAIN = frozenset(("human", "ai", "tool", "system", "function", "remove", "chat", "AIMessageChunk"))
 _CLAUDE_LINE = re.compile(rb'"(?:parentUuid|leafUuid|sessionId)"\s*:')
 _CODEX_LINE = re.compile(rb'"payload"\s*:\s*\{')
+
+
+class _Named(Struct):
+    type: str | None = None
+    uuid: msgspec.Raw | UnsetType = UNSET
+    parentUuid: msgspec.Raw | UnsetType = UNSET
+    sessionId: msgspec.Raw | UnsetType = UNSET
+    leafUuid: msgspec.Raw | UnsetType = UNSET
+
+
+_named = msgspec.json.Decoder(_Named)
 
 
 def sniff(path: str) -> str | None:
@@ -62,18 +76,24 @@ def sniff_head(head: bytes) -> str | None:
         if "channel_values" in first:
             return None
     documents: list[Any] = []
+    sessions = 0
     lines = head.split(b"\n")
     for line in lines if whole else lines[:-1] or lines:
         body = line.strip(b" \t\r\0")
+        if _of_session(body):
+            sessions += 1
+            if sessions > LINES // 2:
+                return "claude-code"
+            continue
         found = loads(body) if body.startswith(b"{") else None
-        if found is None and body and len(documents) < 3:
+        if found is None and body and sessions + len(documents) < 3:
             found = next((loads(body[at : at + length]) for at, length in whole_records(body)), None)
         if isinstance(found, dict):
             documents.append(found)
-            if len(documents) >= LINES:
+            if sessions + len(documents) >= LINES:
                 break
-    if documents:
-        return _scored(documents)
+    if documents or sessions:
+        return _scored(documents, sessions)
     if re.match(rb'\{\s*"object"\s*:\s*"list"', head):
         return "openai-items"
     if re.match(rb'\{\s*"messages"\s*:\s*\[', head):
@@ -99,8 +119,20 @@ def _parts(head: bytes) -> list[Any]:
     return found
 
 
-def _scored(documents: list[Any]) -> str | None:
-    scores: dict[str, int] = {}
+def _of_session(body: bytes) -> bool:
+    """Whether a line is a record of Claude Code for sure; quicker than reading all of it, and most lines of most files are."""
+    try:
+        named = _named.decode(body)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        return False
+    if named.sessionId is UNSET and named.leafUuid is UNSET:
+        return False
+    linked = named.uuid is not UNSET and named.parentUuid is not UNSET and named.sessionId is not UNSET
+    return linked or named.type in KNOWN
+
+
+def _scored(documents: list[Any], sessions: int = 0) -> str | None:
+    scores: dict[str, int] = {"claude-code": sessions} if sessions else {}
     for one in documents:
         if isinstance(one, dict):
             name = kind_of(one)

@@ -8,12 +8,16 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import islice
 from typing import Any, TypeVar
 
+from msgspec.structs import replace
+
 from studio.errors import OpenError, PatchError
 from studio.history.gathered import Gathered
 from studio.history.packed import BATCH
-from studio.model import Address, Checkpoint, Problem, RawCheckpoint, WriteRow
+from studio.model import Address, Checkpoint, Problem, RawCheckpoint, Status, WriteRow
 from studio.stores.base import Capability, ThreadKeys
 from studio.stores.outline import Summary
+from studio.stores.transcripts import cards
+from studio.stores.transcripts.cards import Card, Look
 from studio.stores.transcripts.finding import Found, Group, beside, groups, look_at, transcripts_in
 from studio.stores.transcripts.record import iso
 from studio.stores.transcripts.transcript import Transcript, stat_of, turn_source
@@ -49,7 +53,15 @@ class TranscriptStore:
         self._found: dict[str, tuple[object, Found | None]] = {}
         self._lost: list[Problem] = []
         self._aside: list[Problem] = []
-        self._find()
+        self._cards = cards.load(self.location)
+        self._told: dict[str, Card] = {}
+        """The cards that hold, as of the last list."""
+        self._passing: set[str] = set()
+        """Transcripts that were read for a list alone."""
+        self._summed: dict[str, Summary] = {}
+        self._looks: dict[str, Look] = {}
+        self._has_new_cards = False
+        self._refresh()
         if not self._known:
             raise OpenError(f"There is no transcript in {self.location}.", "Name a .jsonl file of a session.", NO_TRANSCRIPT)
 
@@ -96,8 +108,7 @@ class TranscriptStore:
         if main is None:
             return []
         if main.agent is not None:
-            main.agent = None
-            return [main]
+            return [replace(main, agent=None)]  # a subagent's file that is named is looked at alone
         inner = os.path.join(os.path.dirname(main.path), os.path.basename(main.path).removesuffix(".gz").removesuffix(".jsonl"))
         return [
             main,
@@ -151,15 +162,70 @@ class TranscriptStore:
         return [
             *self._lost,
             *self._aside,
-            *(problem for one in known if one._folded is not None for problem in one._folded.woven.problems),
+            *(problem for one in known for problem in self._problems_of(one)),
         ]
 
+    def _problems_of(self, one: Transcript) -> list[Problem]:
+        if one.is_read:
+            return one.woven.problems
+        card = self._told.get(one.thread_id)
+        return [Problem(*problem) for problem in card.problems] if card is not None else []
+
     def close(self) -> None:
+        if self._has_new_cards:
+            self._has_new_cards = False
+            cards.save(self.location, list(self._cards.values()))
         self._closed = True
+
+    # ---- what is known of a transcript that was not read
+
+    def _card(self, one: Transcript) -> Card | None:
+        """Its card, where that holds for its files as they are."""
+        card = self._cards.get(self._first(one.group)) if not one.is_read else None
+        if card is None or card.thread_id != one.thread_id:
+            return None
+        return card if cards.files_now([*one.paths(), *one.beside()]) == card.files else None
+
+    def _make_card(self, one: Transcript, facts: dict[str, Any]) -> None:
+        summary = self._summed.pop(one.thread_id, None)
+        files = cards.files_now([*one.paths(), *one.beside()])
+        if summary is None or files is None or not one.as_read([then[:3] for _, then in files[: len(one.paths())]]):
+            return
+        woven = one.woven
+        problems = [(problem.kind, problem.where, problem.message) for problem in woven.problems]
+        look = self._looks.pop(one.thread_id, None)
+        card = Card(files, one.thread_id, one.spaces, len(woven.turns), woven.head, summary, look, facts, problems)
+        self._cards[card.first] = self._told[one.thread_id] = card
+        self._has_new_cards = True
+        if one.thread_id in self._passing and len(self._known) >= cards.MANY:
+            self._passing.discard(one.thread_id)
+            one.let_go()
+
+    def look(self, address: Address) -> Look | None:
+        """What its card says of the head of a transcript that was not read."""
+        one, card = self.transcript(address.thread_id), self._told.get(address.thread_id)
+        if one is None or one.is_read or card is None or card.look is None or card.look.id != address.checkpoint_id:
+            return None
+        return card.look
+
+    def note_look(self, address: Address, header: Checkpoint, status: Status | None, texts: Sequence[str]) -> None:
+        """Something was said of a head: its card will say so, too."""
+        self._looks[address.thread_id] = Look(
+            address.checkpoint_id, header.parent_checkpoint_id, header.step, header.source, header.created_at, header.size_bytes,
+            status, [text[: cards.TEXT] for text in texts],
+        )  # fmt: skip
 
     def threads(self) -> Iterator[ThreadKeys]:
         """Newest first."""
         for one in self._transcripts():
+            card = self._card(one)
+            if card is not None:
+                self._told[one.thread_id], one.spaces = card, card.spaces
+                yield ThreadKeys(one.thread_id, card.spaces, card.turns, card.head)
+                continue
+            self._told.pop(one.thread_id, None)
+            if not one.is_read:
+                self._passing.add(one.thread_id)
             try:
                 woven = one.look().woven
             except OpenError as error:
@@ -191,6 +257,9 @@ class TranscriptStore:
             one = self.transcript(keys.thread_id)
             if one is None:
                 continue
+            if not one.is_read and keys.thread_id in self._told:
+                found[keys.thread_id] = self._told[keys.thread_id].summary
+                continue
             turns = one.woven.turns.values()
             mains = [turn for turn in turns if not turn.ns]
             times = [turn.began for turn in turns if turn.began is not None]
@@ -198,15 +267,21 @@ class TranscriptStore:
             roots = tuple(turn.id for turn in mains if turn.lost or turn.parent is None)
             heads = tuple(one.woven.ends())
             size = sum(turn.size for turn in turns)
-            found[keys.thread_id] = Summary(
+            found[keys.thread_id] = self._summed[keys.thread_id] = Summary(
                 roots, heads, one.woven.head, size, iso(min(times, default=None)), iso(max(lasts, default=None))
             )
         return found
 
     def thread_facts(self, thread_id: str) -> dict[str, Any]:
         """Title, model, tokens, …: what a list says beside what every thread has."""
-        one = self.transcript(thread_id)
-        return one.facts() if one is not None else {}
+        one, card = self.transcript(thread_id), self._told.get(thread_id)
+        if one is None:
+            return {}
+        if not one.is_read and card is not None:
+            return card.facts
+        facts = one.facts()
+        self._make_card(one, facts)
+        return facts
 
     def named(self, thread_id: str, ref: str) -> Address | None:
         """The turn of a record, an answer or a call."""

@@ -55,6 +55,23 @@ class Transcript:
             assert self._folded is not None
             return self._folded
 
+    @property
+    def is_read(self) -> bool:
+        return self._folded is not None
+
+    def as_read(self, now: Sequence[object]) -> bool:
+        """Whether it was read from files that were as they are now."""
+        return self._folded is not None and tuple(now) == self._token
+
+    def let_go(self) -> None:
+        """Forget what was read; it is read again when asked for."""
+        with self._lock:
+            self._folded, self._indexed = None, {}
+
+    def beside(self) -> list[str]:
+        """The files that say by which call a subagent was started."""
+        return [one.path.removesuffix(".gz").removesuffix(".jsonl") + ".meta.json" for one in self.group.agents]
+
     def folded(self) -> Folded:
         """As of the last look."""
         return self._folded or self.look()
@@ -129,8 +146,7 @@ class Transcript:
     def _callers(self) -> dict[str, str]:
         """agent -> call, from the files beside those of subagents."""
         found = {}
-        for one in self.group.agents:
-            path = one.path.removesuffix(".gz").removesuffix(".jsonl") + ".meta.json"
+        for one, path in zip(self.group.agents, self.beside(), strict=True):
             try:
                 if os.path.getsize(path) > 1 << 20:
                     continue
