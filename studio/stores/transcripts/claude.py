@@ -12,7 +12,7 @@ import msgspec
 from msgspec import UNSET, Struct, UnsetType, field
 
 from studio.stores.transcripts import content
-from studio.stores.transcripts.record import Indexed, Kind, Note, Record, Tokens, moment, whole
+from studio.stores.transcripts.record import NO_TOKENS, Indexed, Kind, Note, Record, Tokens, moment, whole
 from studio.stores.transcripts.source import loads
 
 TREE = frozenset(("user", "assistant", "system", "attachment", "progress"))
@@ -124,34 +124,31 @@ class Reading(Struct):
     permission_mode: str | None = None
     key: str = ""
     model: str | None = None
-    tokens: Tokens | None = None
+    used: tuple[Any, ...] = ()
+    """As they are stored."""
+    tokens: Tokens = NO_TOKENS
     open: dict[str, tuple[str, str]] = field(default_factory=dict)
     """Calls that no result was seen of."""
-    recent: dict[str, str] = field(default_factory=dict)
-    """Ids of the last records, as the objects that those hold."""
+    version: str | None = None
 
 
-_decoder = msgspec.json.Decoder(_Line)
+_decode = msgspec.json.Decoder(_Line).decode
 _words = msgspec.json.Decoder(_Said)
 _started = msgspec.json.Decoder(_Result)
 SHOWN_BESIDE = frozenset(("api_error", "local_command", "away_summary"))
 """Records of the program that are shown beside the messages."""
-RECENT = 64
 
 
-def _line(data: bytes) -> tuple[_Line, bool]:
-    """(the named fields of a record, whether all were of the usual types: others are taken as not there).
+def _told(data: bytes) -> _Line:
+    """The named fields of a record of which one has another type than usual: that one is taken as not there.
 
     ValueError: no JSON object.
     """
-    try:
-        return _decoder.decode(data), True
-    except (msgspec.ValidationError, UnicodeDecodeError):
-        document = loads(data)
+    document = loads(data)
     if not isinstance(document, dict):
         raise ValueError("no object")
     made: _Line = _lenient(_Line, document)
-    return made, False
+    return made
 
 
 def _lenient(kind: type[Any], document: dict[str, Any]) -> Any:
@@ -181,25 +178,28 @@ class Claude:
     format = "claude-code"
 
     def take(self, to: Indexed, line: int, offset: int, length: int, data: bytes) -> None:
-        if not data.startswith(b"{"):
-            raise ValueError("no object")
-        found, usual_types = _line(data)
+        try:
+            found, usual_types = _decode(data), True
+        except (msgspec.ValidationError, UnicodeDecodeError):
+            found, usual_types = _told(data), False
         to.total += 1
         kind = found.type
         if to.state is None:
             to.state = Reading()
         state: Reading = to.state
-        if found.sessionId:
-            state.sessions[found.sessionId] = state.sessions.get(found.sessionId, 0) + 1
-        if kind not in KNOWN:
-            to.unknown[str(kind)] = to.unknown.get(str(kind), 0) + 1
-        is_message = (kind == "user" or kind == "assistant") and found.message is not None
-        in_tree = kind not in NO_NODES and (
-            found.uuid is not None and found.parentUuid is not UNSET or is_message or kind in TREE
-        )
-        if not in_tree:
-            self._note(to, line, offset, length, found, data)
-            return
+        session = found.sessionId
+        if session:
+            state.sessions[session] = state.sessions.get(session, 0) + 1
+        is_message = False
+        if kind == "assistant" or kind == "user":
+            is_message = found.message is not None
+        else:
+            if kind not in KNOWN:
+                to.unknown[str(kind)] = to.unknown.get(str(kind), 0) + 1
+            linked = found.uuid is not None and found.parentUuid is not UNSET
+            if kind in NO_NODES or not (linked or kind in TREE):
+                self._note(to, line, offset, length, found, data)
+                return
         at, usual = moment(found.timestamp)
         if not usual:
             if found.timestamp is not None:
@@ -207,14 +207,11 @@ class Claude:
             elif found.uuid is not None:
                 to.problems.append(("missing-timestamp", line, "no time is stored"))
         ident = found.uuid or f"{to.source.name}:{line}"
-        named = found.parentUuid
-        parent = state.recent.get(named, named) if isinstance(named, str) else None
+        named, last = found.parentUuid, state.last
+        parent = last if named == last else named if isinstance(named, str) else None
         if found.uuid is None and is_message and parent is None:  # no ids: the order is the chain
-            parent, to.facts["no_links"] = state.last, True
+            parent, to.facts["no_links"] = last, True
         state.last = ident
-        state.recent[ident] = ident
-        if len(state.recent) > RECENT:
-            state.recent = dict(list(state.recent.items())[RECENT // 2 :])
         record = Record(0, line, offset, length, "context", ident, parent, at)
         if to.agent is not None:
             record.lane = to.agent
@@ -225,18 +222,20 @@ class Claude:
         more: dict[str, Any] = {}
         if parent is None and found.logicalParentUuid:
             record.parent, more["logical"] = found.logicalParentUuid, True
-        if found.cwd and found.cwd != state.cwd:
-            more["cwd"] = state.cwd = found.cwd
-        if found.gitBranch and found.gitBranch != state.git_branch:
-            more["git_branch"] = state.git_branch = found.gitBranch
-        if found.permissionMode and found.permissionMode != state.permission_mode:
-            more["permission_mode"] = state.permission_mode = found.permissionMode
-        to.facts.setdefault("cwd", found.cwd)
-        if found.version:
-            to.facts["version"] = found.version
+        cwd, branch, mode, version = found.cwd, found.gitBranch, found.permissionMode, found.version
+        if cwd != state.cwd and cwd:
+            more["cwd"] = state.cwd = cwd
+        if branch != state.git_branch and branch:
+            more["git_branch"] = state.git_branch = branch
+        if mode and mode != state.permission_mode:
+            more["permission_mode"] = state.permission_mode = mode
+        if not to.records:
+            to.facts.setdefault("cwd", cwd)
+        if version != state.version and version:
+            to.facts["version"] = state.version = version
         self._sort(record, found, data, more, state)
         if usual_types:
-            record.shown = _shown(record, found)
+            record.shown = 1 if record.kind == "answer" else _shown(record, found)
         if more:
             record.more = more
         to.records.append(record)
@@ -265,12 +264,13 @@ class Claude:
                     state.model = model
                 record.model = model
             if message.usage is not None and not made_up:
-                tokens = _tokens(message.usage)
-                if tokens == state.tokens:
-                    tokens = state.tokens
-                else:
-                    state.tokens = tokens
-                record.tokens = tokens
+                used = message.usage
+                tokens = (
+                    used.input_tokens, used.output_tokens, used.cache_read_input_tokens, used.cache_creation_input_tokens
+                )  # fmt: skip
+                if tokens != state.used:  # repeated on each line of an answer
+                    state.used, state.tokens = tokens, (whole(tokens[0]), whole(tokens[1]), whole(tokens[2]), whole(tokens[3]))
+                record.tokens = state.tokens
             if made_up or found.isApiErrorMessage:
                 more["failed"] = True
             if found.costUSD:
@@ -463,13 +463,8 @@ def _text(data: bytes) -> str:
     return "\n".join([one.text for one in words if one.text is not None]) if isinstance(words, list) else words or ""
 
 
-def _tokens(use: _Usage) -> Tokens:
-    found = (use.input_tokens, use.output_tokens, use.cache_read_input_tokens, use.cache_creation_input_tokens)
-    return (whole(found[0]), whole(found[1]), whole(found[2]), whole(found[3]))
-
-
 def _shown(record: Record, found: _Line) -> int:
-    """How many messages `Claude.messages` gives for a record of the usual form."""
+    """How many messages `Claude.messages` gives for a record of the usual form that is no answer."""
     message = found.message
     if message is None:
         return int(
@@ -477,8 +472,6 @@ def _shown(record: Record, found: _Line) -> int:
             or (found.attachment is not None and found.attachment.type == "queued_command")
             or (found.type == "system" and found.subtype in SHOWN_BESIDE)
         )
-    if record.kind == "answer":
-        return 1
     held = message.content
     if not isinstance(held, list):
         return 1 if held else 0

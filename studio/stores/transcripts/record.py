@@ -114,9 +114,13 @@ class Reader(Protocol):
 def moment(stored: object) -> tuple[int | None, bool]:
     """(microseconds since 1970, whether it is stored in the usual form)."""
     if isinstance(stored, str):
-        usual = len(stored) == 24 and stored[10] == "T" and stored[19] == "." and stored[23] == "Z"
+        if len(stored) == 24 and stored[10] == "T" and stored[19] == "." and stored[23] == "Z":
+            try:
+                return (datetime.fromisoformat(stored) - EPOCH) // MICROSECOND, True
+            except ValueError:
+                return None, False
         found = times.parse(stored)
-        return (None, False) if found is None else ((found - EPOCH) // MICROSECOND, usual)
+        return (None, False) if found is None else ((found - EPOCH) // MICROSECOND, False)
     if isinstance(stored, (int, float)) and not isinstance(stored, bool):
         seconds = stored / 1000 if stored > 1e11 else stored
         try:

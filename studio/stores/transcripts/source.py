@@ -28,6 +28,7 @@ LONGEST_LINE = 256 << 20
 """Bytes of a line that is still taken for one record."""
 CHECKED = 1 << 20
 """Bytes of a line that are decoded together to see whether they are UTF-8."""
+OPENS = ord("{")
 TRIES = 40
 """Places of a broken line at which a whole record is looked for."""
 GZIP, BOM = b"\x1f\x8b", b"\xef\xbb\xbf"
@@ -223,7 +224,7 @@ class Source:
             number += 1
             start, line = offset, whole
             offset += len(whole)
-            if whole.startswith(b'{"') and whole.endswith(b"}\n") and whole.isascii() and b"\0" not in whole:  # nearly all
+            if whole[0] == OPENS and whole[-2:] == b"}\n" and b"\0" not in whole and is_utf8(whole):  # nearly all
                 self.complete, self.lines = offset, number
                 try:
                     take(number, start, len(whole) - 1, whole)
@@ -311,6 +312,10 @@ class _Lines:
         end = self._data.find(b"\n", self._at, self._at + most)
         start, self._at = self._at, min(len(self._data), self._at + most) if end < 0 else end + 1
         return self._data[start : self._at]
+
+
+def is_utf8(data: bytes) -> bool:
+    return data.isascii() or bad_byte(data) is None
 
 
 def bad_byte(data: bytes) -> int | None:
