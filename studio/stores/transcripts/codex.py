@@ -14,8 +14,8 @@ from msgspec import Struct
 
 from studio.stores.transcripts import content
 from studio.stores.transcripts.claude import said
-from studio.stores.transcripts.items import CALLS, OUTPUTS, item_messages
-from studio.stores.transcripts.record import Indexed, Note, Record, Tokens, moment, whole
+from studio.stores.transcripts.items import ANSWERED, CALLS, OUTPUTS, item_messages
+from studio.stores.transcripts.record import NOT_COUNTED, Indexed, Note, Record, Tokens, moment, whole
 from studio.stores.transcripts.source import loads
 
 CONTEXT = (
@@ -173,6 +173,7 @@ class Codex:
             document = loads(data) or {}
             held = document.get("payload") if "payload" in document else document
             text = content.text_of(held.get("content") if isinstance(held, dict) else None)
+            record.shown = 1
             if payload.role != "user" or text.lstrip().startswith(CONTEXT):
                 record.kind = "context"
                 self._chain(to, record, data, ordinal)
@@ -183,7 +184,7 @@ class Codex:
             state["prompts"].append(record.id)
         elif kind in OUTPUTS:
             ident = payload.call_id or payload.id or ""
-            record.kind, record.results = "result", ((ident, self._failed(data)),)
+            record.kind, record.results, record.shown = "result", ((ident, self._failed(data)),), 1
             self._chain(to, record, data, ordinal)
             state["answered"] = True
         else:
@@ -195,7 +196,11 @@ class Codex:
             if record.model:
                 state["model"] = record.model
             if kind in CALLS:
-                record.calls = ((payload.call_id or payload.id or f"call:{record.line}", payload.name or CALLS[kind]),)
+                name = payload.name or CALLS[kind]
+                record.calls = ((payload.call_id or payload.id or f"call:{record.line}", name),)
+                record.shown = 1 if name not in ANSWERED else NOT_COUNTED
+            elif kind == "reasoning" or (kind == "message" and payload.role == "assistant"):
+                record.shown = 1
             self._chain(to, record, data, ordinal)
             self._attribute(to, record)
 
