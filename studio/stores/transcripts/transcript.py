@@ -11,7 +11,7 @@ from typing import Any
 
 from studio.errors import OpenError
 from studio.model import Problem
-from studio.quiet import no_collection
+from studio.quiet import keep_for_good, no_collection
 from studio.stores.transcripts import kept
 from studio.stores.transcripts.claude import said
 from studio.stores.transcripts.finding import Group
@@ -19,6 +19,9 @@ from studio.stores.transcripts.fold import COUNTS, Folded
 from studio.stores.transcripts.record import Indexed, Reader, Record, Tokens
 from studio.stores.transcripts.source import Source, loads
 from studio.stores.transcripts.turns import AGENT_TOOLS, Lane, Turn, Woven, weave
+
+MANY = 20_000
+"""Records of a transcript that are worth hiding from the garbage collector."""
 
 
 class Transcript:
@@ -51,6 +54,8 @@ class Transcript:
             if self._folded is None or token != self._token:
                 with no_collection():
                     self._weave()
+                    if self._folded is not None and len(self._folded.woven.records) > MANY:
+                        keep_for_good()
                 self._token = token
             assert self._folded is not None
             return self._folded
