@@ -245,7 +245,7 @@ class Drift(Struct, frozen=True):
     """In the graph, and not stored: new, or never written."""
     types: tuple[TypeChange, ...] = ()
     nodes_gone: tuple[str, ...] = ()
-    """Ran in this thread, and not in the graph."""
+    """Ran in this thread, and not in the graph; of a subgraph as `draft in review`."""
     nodes_new: tuple[str, ...] = ()
     """In the graph, and never seen here: new, or never reached."""
     schema_version: tuple[str, str] | None = None

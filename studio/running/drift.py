@@ -9,6 +9,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from msgspec.structs import replace
+
 from studio.codec.objects import Tagged
 from studio.explain.channels import NOT_NODES, ROOT, is_internal
 from studio.model import START, State, Value
@@ -43,6 +45,25 @@ def drift(state: State, known: Mapping[str, Any], later: Sequence[State] = ()) -
         nodes_new=tuple(sorted(nodes - ran)),
         schema_version=_versions(state, known.get(_VERSION)),
     )
+
+
+def with_inner(found: Drift, known: Mapping[str, Any], inner: Mapping[str, Sequence[State]]) -> Drift:
+    """The differences, those of the nodes of subgraphs added. `inner` gives stored states by namespace without task ids.
+
+    A subgraph without a checkpoint in the file is not told of: nobody can say from it what ran there.
+    """
+    topology = known.get("topology")
+    gone, new = list(found.nodes_gone), list(found.nodes_new)
+    for ns, states in inner.items():
+        graph = topology.get(ns) if isinstance(topology, Mapping) else None
+        listed = graph.get("nodes") if isinstance(graph, Mapping) else None
+        if not isinstance(listed, list) or not states:
+            continue
+        nodes, where = {str(name) for name in listed}, " in ".join(reversed(ns.split("|")))
+        ran = {name for one in states for name in _ran(one)}
+        gone += [f"{name} in {where}" for name in sorted(ran - nodes)]
+        new += [f"{name} in {where}" for name in sorted(nodes - ran)]
+    return replace(found, nodes_gone=tuple(gone), nodes_new=tuple(new))
 
 
 def _ran(state: State) -> set[str]:

@@ -176,12 +176,26 @@ def _starts(tree: CheckpointTree, address: Address) -> dict[Address, int]:
     starts = {address: 0}
     queue = [address]
     for start in queue:  # grows while it is read
-        for steps, above in enumerate(islice(upward(tree, start), _CHECKPOINTS)):
+        steps, below = 0, start
+        for above in islice(upward(tree, start), _CHECKPOINTS):
+            steps, below = steps + _is_step(tree, above, below), above
             origin = tree.origin(above)
             if origin is not None and origin not in starts and len(starts) < _FORKS:
                 starts[origin] = starts[start] + steps
                 queue.append(origin)
     return starts
+
+
+def _is_step(tree: CheckpointTree, parent: Address, child: Address) -> bool:
+    """Whether a checkpoint stands a superstep after its parent: LangGraph puts a copy there when it runs a passed one again.
+
+    Its step is the next one; that of any other copy, which stands beside what it copies, is the next but one.
+    """
+    if child == parent:
+        return False
+    header, above = tree.header(child), tree.header(parent)
+    again = header.source == "fork" and tree.origin(child) is None
+    return not (again and header.step is not None and above.step is not None and header.step == above.step + 1)
 
 
 def _around(tree: CheckpointTree, starts: Iterable[Address]) -> list[Address]:
@@ -225,8 +239,10 @@ def _followers(tree: CheckpointTree, starts: Mapping[Address, int], around: Iter
         if len(found) >= _CHECKPOINTS:
             continue
         found[at] = is_ahead
-        queue.extend((child, depth + (at.checkpoint_ns == ns), behind, ns) for child in tree.children(at))
-        queue.extend((inner, depth + 1, behind, ns) for inner in tree.inner(at))
+        queue.extend(
+            (child, depth + (at.checkpoint_ns == ns and _is_step(tree, at, child)), behind, ns) for child in tree.children(at)
+        )
+        queue.extend((inner, depth + (at.checkpoint_ns == ns), behind, ns) for inner in tree.inner(at))
         queue.extend((fork, depth, behind, ns) for fork in tree.forks(at))
     return found
 

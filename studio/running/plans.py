@@ -16,11 +16,11 @@ from msgspec import Struct
 
 from studio import runner, toolcalls
 from studio.errors import RefError, RunError, UsageError
-from studio.history.namespaces import ns_task_id
+from studio.history.namespaces import ns_task_id, static_ns
 from studio.model import Address, State
 from studio.render.gate import line
 from studio.render.preview import summary
-from studio.requests import ForkRequest, RunPlan, RunRequest, TypeUse
+from studio.requests import Drift, ForkRequest, RunPlan, RunRequest, TypeUse
 from studio.running import drift as drifting
 from studio.running.effects import past
 from studio.running.graphs import GraphFound, find_graph
@@ -33,7 +33,9 @@ if TYPE_CHECKING:
 _KEPT_INSPECTIONS = 16
 _OPEN_CALLS = 20
 _BRANCHES = 4
-"""Branches of a thread that are asked what else was stored."""
+"""Branches of a thread, and calls of a subgraph, that are asked what else was stored."""
+_GRAPHS = 20
+"""Subgraphs of a thread that are compared with the code."""
 
 
 class Planned(Struct, frozen=True):
@@ -94,8 +96,8 @@ def make_plan(session: Session, inspector: Inspector, request: RunRequest, *, lo
     _check_nodes(request, known)
     uses = types.uses(known.get("schema", ()), str(known.get("module") or ""))
     needs_trust = not all(use.safe for use in uses)
-    done = past(session, request.address, way.kept)
-    compared = drifting.drift(_root_state(session, state), known, _newest_states(session, state)) if known else None
+    done = past(session, way.inside or request.address, way.kept)
+    compared = _drift(session, state, known) if known else None
     configurable = {**stored_config(state.metadata), **request.config}
     plan = RunPlan(
         address=request.address,
@@ -160,13 +162,27 @@ def _root_state(session: Session, state: State) -> State:
         return state
 
 
-def _newest_states(session: Session, state: State) -> list[State]:
-    """The last states of the thread's newest branches."""
-    leaves = session.tree(state.checkpoint.thread_id).leaves("")[-_BRANCHES:]
+def _drift(session: Session, state: State, known: Mapping[str, Any]) -> Drift:
+    """The difference to the graph, and to the graphs in it as far as the file has checkpoints of them."""
+    tree = session.tree(state.checkpoint.thread_id)
+    root = _root_state(session, state)
+    spaces: dict[str, list[str]] = {}
+    for ns in tree.namespaces:
+        if ns:
+            spaces.setdefault(static_ns(ns), []).append(ns)
+    leaves = {
+        name: sorted((leaf for ns in found for leaf in tree.leaves(ns)[-_BRANCHES:]), key=tree.index)[-_BRANCHES:]
+        for name, found in sorted(spaces.items())[:_GRAPHS]
+    }
+    inner = {name: _states(session, found) for name, found in leaves.items()}
+    return drifting.with_inner(drifting.drift(root, known, _states(session, tree.leaves("")[-_BRANCHES:])), known, inner)
+
+
+def _states(session: Session, addresses: Sequence[Address]) -> list[State]:
     found = []
-    for leaf in leaves:
+    for at in addresses:
         with contextlib.suppress(RefError):
-            found.append(session.state(leaf))
+            found.append(session.state(at))
     return found
 
 

@@ -40,6 +40,8 @@ _OTHER_PREFIXES = ("langgraph_", "checkpoint_", "__", "ls_", "lc_")
 
 class Way(Struct, frozen=True):
     database: str
+    inside: Address | None = None
+    """The fork inside a subgraph that a run of its root is a run of."""
     copy_of: Address | None = None
     """Copied first, and the copy runs; None = the checkpoint runs where it stands."""
     brings: bool = False
@@ -96,7 +98,7 @@ def choose_way(session: Session, request: RunRequest, state: State) -> Way:
         way = replace(way, answers=_by_id(answers))
     elif request.has_resume:
         way = replace(way, resume=request.resume, has_resume=True)
-    return _in_words(request, state, _with_tasks_beside(session, state, way), answers)
+    return replace(_in_words(request, state, _with_tasks_beside(session, state, way), answers), inside=inner)
 
 
 def _fork_inside(session: Session, request: RunRequest) -> Address | None:
