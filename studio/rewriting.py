@@ -9,6 +9,7 @@ from __future__ import annotations
 import uuid
 from bisect import bisect_left
 from collections.abc import Mapping, Sequence
+from itertools import accumulate
 from typing import Any
 
 from msgspec import Struct
@@ -27,6 +28,7 @@ from studio.value import Tagged, equal
 
 ROLES = ("user", "assistant", "tool", "system")
 MOST_STEPS = 1_000
+_KEPT_LISTS = 30
 Step = Mapping[str, Any]
 """`do` and what it needs, all of it JSON: `edit` (texts, calls), `doc` (doc), `uncall` (call), `delete`, `restore`, `move` (to),
 `insert` (role, text, call, id); each has `at`, the place among all entries, deleted ones included."""
@@ -48,6 +50,36 @@ def channels(state: State, *, show_secrets: bool = False) -> list[str]:
     return found or [name for name in ("messages",) if state.values.get(name) == []]
 
 
+Entries = tuple[Entry, ...]
+
+
+class _Seen:
+    """What was worked out on the way, for all of its steps: lists of a few thousand messages answer at once.
+
+    Messages are known by their identity: each list that is kept holds them.
+    """
+
+    def __init__(self) -> None:
+        self._lists: dict[tuple[int, ...], tuple[tuple[Step, ...], Entries]] = {}
+        self._said: dict[int, tuple[Value, toolcalls.Said | None]] = {}
+
+    def keep(self, steps: tuple[Step, ...], entries: Entries) -> None:
+        self._lists.pop(key := tuple(map(id, steps)), None)
+        self._lists[key] = steps, entries
+        while len(self._lists) > _KEPT_LISTS:
+            self._lists.pop(next(iter(self._lists)))
+
+    def kept(self, steps: tuple[Step, ...]) -> Entries | None:
+        found = self._lists.get(tuple(map(id, steps)))
+        return found[1] if found is not None else None
+
+    def said(self, value: Value) -> toolcalls.Said | None:
+        found = self._said.get(id(value))
+        if found is None:
+            found = self._said[id(value)] = value, toolcalls.said(value)
+        return found[1]
+
+
 class Rewriting:
     """The edited messages of a channel. Steps are done in order up to `done`; those behind it were taken back."""
 
@@ -60,31 +92,51 @@ class Rewriting:
             )
         if len(steps) > MOST_STEPS:
             raise PatchError(f"More than {MOST_STEPS:,} steps were made.", "Fork, and go on from the fork.", "too-many")
+        done = len(steps) if done is None else max(0, min(done, len(steps)))
+        entries = [Entry(value, at) for at, value in enumerate(stored)]
+        for step in steps[:done]:
+            entries = _do(entries, stored, step)
+        self._set(state, channel, stored, (tuple(steps), done), tuple(entries), _Seen())
+
+    def _set(
+        self, state: State, channel: str, stored: list[Value], steps: tuple[tuple[Step, ...], int], entries: Entries, seen: _Seen
+    ) -> None:
         self.state = state
         self.channel = channel
-        self.stored: list[Value] = stored
-        self.steps = tuple(steps)
-        self.done = len(self.steps) if done is None else max(0, min(done, len(self.steps)))
-        entries = [Entry(value, at) for at, value in enumerate(stored)]
-        for step in self.steps[: self.done]:
-            entries = _do(entries, stored, step)
-        self.entries: tuple[Entry, ...] = tuple(entries)
+        self.stored = stored
+        self.steps, self.done = steps
+        self.entries: Entries = entries
+        self._seen = seen
+        self._moved: frozenset[int] | None = None
+        seen.keep(self.steps[: self.done], entries)
+
+    def _went(self, steps: tuple[Step, ...], done: int, entries: Entries | None = None) -> Rewriting:
+        """The same messages elsewhere on the way: what was made there before is not made again."""
+        found = entries if entries is not None else self._seen.kept(steps[:done])
+        if found is None:
+            found = Rewriting(self.state, self.channel, steps, done).entries
+        made = object.__new__(Rewriting)
+        made._set(self.state, self.channel, self.stored, (steps, done), found, self._seen)
+        return made
 
     # ------------------------------------------------------------------ going on
 
     def then(self, step: Step) -> Rewriting:
         """One step further; what had been taken back is forgotten."""
-        return Rewriting(self.state, self.channel, (*self.steps[: self.done], step))
+        steps = (*self.steps[: self.done], step)
+        if len(steps) > MOST_STEPS:
+            return Rewriting(self.state, self.channel, steps)
+        return self._went(steps, len(steps), tuple(_do(list(self.entries), self.stored, step)))
 
     def undo(self) -> Rewriting:
-        return Rewriting(self.state, self.channel, self.steps, self.done - 1)
+        return self._went(self.steps, max(0, self.done - 1))
 
     def redo(self) -> Rewriting:
-        return Rewriting(self.state, self.channel, self.steps, self.done + 1)
+        return self._went(self.steps, min(self.done + 1, len(self.steps)))
 
     def reset(self) -> Rewriting:
         """Everything as stored; `redo` still brings the steps back."""
-        return Rewriting(self.state, self.channel, self.steps, 0)
+        return self._went(self.steps, 0)
 
     def insertion(self, after: int, role: str, text: str = "", call: str | None = None) -> Step:
         """The step that puts a new message behind an entry (-1: first), with an id of its own.
@@ -112,23 +164,25 @@ class Rewriting:
 
     def moved(self) -> frozenset[int]:
         """Entries that stand elsewhere among the stored ones: the fewest that explain the order."""
-        kept = [(at, entry.origin) for at, entry in enumerate(self.entries) if entry.origin is not None]
-        stays = _longest_rise([origin for _, origin in kept])
-        return frozenset(at for index, (at, _) in enumerate(kept) if index not in stays)
+        if self._moved is None:
+            kept = [(at, entry.origin) for at, entry in enumerate(self.entries) if entry.origin is not None]
+            first, last = _out_of_place([origin for _, origin in kept])
+            stays = _longest_rise([origin for _, origin in kept[first:last]])
+            self._moved = frozenset(at for index, (at, _) in enumerate(kept[first:last]) if index not in stays)
+        return self._moved
 
     def unanswered(self) -> list[tuple[int, ToolCall]]:
         """(entry, call) of the tool calls that no entry answers: those of the last caller first."""
         found: list[list[tuple[int, ToolCall]]] = []
         answered: set[str] = set()
         for at, entry in enumerate(self.entries):
-            parts = None if entry.gone else preview.role_of(entry.value)
-            if parts is None:
+            said = None if entry.gone else self._seen.said(entry.value)
+            if said is None:
                 continue
-            role, fields = parts
-            if role == "tool" and isinstance(fields.get("tool_call_id"), str):
-                answered.add(fields["tool_call_id"])
-            elif role == "assistant":
-                found.append([(at, call) for call in preview.calls_of(fields) if call.id])
+            if said.answers is not None:
+                answered.add(said.answers)
+            elif said.calls:
+                found.append([(at, call) for call in said.calls])
         return [(at, call) for calls in reversed(found) for at, call in calls if call.id not in answered]
 
     def open_calls(self, before: int) -> list[ToolCall]:
@@ -139,18 +193,21 @@ class Rewriting:
         """Entry -> what is wrong with its tool calls or its answer now, in words."""
         places = [at for at, entry in enumerate(self.entries) if not entry.gone]
         found: dict[int, tuple[str, ...]] = {}
-        for one in toolcalls.findings(replace(self.state, values={self.channel: self.values})):
+        for one in toolcalls.findings(replace(self.state, values={self.channel: self.values}), self._seen.said):
             at = places[one.index]
             found[at] = (*found.get(at, ()), one.message)
         return found
 
     def summary(self) -> str:
         """`2 changed, 1 deleted, 1 new, 1 moved`; "" where nothing was done."""
-        gone = sum(1 for entry in self.entries if entry.gone and entry.origin is not None)
-        new = sum(1 for entry in self.entries if entry.origin is None and not entry.gone)
-        edited = sum(
-            1 for at, entry in enumerate(self.entries) if entry.origin is not None and not entry.gone and self.changed(at)
-        )
+        gone = new = edited = 0
+        for entry in self.entries:
+            if entry.gone:
+                gone += entry.origin is not None
+            elif entry.origin is None:
+                new += 1
+            else:
+                edited += entry.value is not self.stored[entry.origin]
         moved = sum(1 for at in self.moved() if not self.entries[at].gone)
         parts = ((edited, "changed"), (gone, "deleted"), (new, "new"), (moved, "moved"))
         return ", ".join(f"{count:,} {word}" for count, word in parts if count)
@@ -267,6 +324,18 @@ def _same_shell(old: Tagged, new: Value) -> bool:
         return equal(old.replace(fields=new.fields), new)
     except PatchError:
         return False
+
+
+def _out_of_place(numbers: Sequence[int]) -> tuple[int, int]:
+    """Between which places different numbers are out of order: all before are smaller, and all behind larger, than any other."""
+    first, last = 0, len(numbers)
+    least = list(accumulate(reversed(numbers), min))[::-1]
+    while first < last and numbers[first] == least[first]:
+        first += 1
+    most = list(accumulate(numbers, max))
+    while last > first and numbers[last - 1] == most[last - 1]:
+        last -= 1
+    return first, last
 
 
 def _longest_rise(numbers: Sequence[int]) -> set[int]:

@@ -5,7 +5,7 @@ Only what the state itself shows is told. A call of the last messages is no prob
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 
 from msgspec import Struct
 
@@ -30,6 +30,30 @@ class Finding(Struct, frozen=True):
     index: int
     ident: str
     message: str
+
+
+class Said(Struct, frozen=True):
+    """What a message says of tool calls: all that pairing them looks at."""
+
+    role: str
+    answers: str | None = None
+    """Id of the call that a tool's message answers."""
+    calls: tuple[ToolCall, ...] = ()
+
+
+def said(value: Value) -> Said | None:
+    """None for what is no message."""
+    parts = preview.role_of(value)
+    if parts is None:
+        return None
+    role, fields = parts
+    if role == "tool":
+        ident = fields.get("tool_call_id")
+        return Said(role, ident if isinstance(ident, str) else None)
+    return Said(role, None, tuple(call for call in preview.calls_of(fields) if call.id) if role == "assistant" else ())
+
+
+Look = Callable[[Value], Said | None]
 
 
 def problems(state: State) -> tuple[Problem, ...]:
@@ -59,13 +83,13 @@ def open_calls(state: State) -> Mapping[tuple[str, int], frozenset[str]]:
     return {place: frozenset(idents) for place, idents in found.items()}
 
 
-def findings(state: State) -> list[Finding]:
-    """Of all channels that are lists of messages, in order."""
+def findings(state: State, look: Look = said) -> list[Finding]:
+    """Of all channels that are lists of messages, in order. `look` reads one message, for who asks often about the same ones."""
     return [
         one
         for channel, value in state.values.items()
         if isinstance(value, list) and not secrets.is_secret_name(channel) and any(preview.role_of(item) for item in value[-3:])
-        for one in _of_channel(channel, value, answerable=_may_be_answered(state))
+        for one in _of_channel(channel, value, look, answerable=_may_be_answered(state))
     ]
 
 
@@ -82,7 +106,7 @@ class _Asked(Struct):
     answered: bool = False
 
 
-def _of_channel(channel: str, messages: list[Value], *, answerable: bool) -> Iterator[Finding]:
+def _of_channel(channel: str, messages: list[Value], look: Look, *, answerable: bool) -> Iterator[Finding]:
     start = max(0, len(messages) - MOST)
     asked: list[_Asked] = []
     latest: dict[str, _Asked] = {}
@@ -91,12 +115,11 @@ def _of_channel(channel: str, messages: list[Value], *, answerable: bool) -> Ite
     found: list[Finding] = []
     last_call = last_word = -1
     for index in range(start, len(messages)):
-        parts = preview.role_of(messages[index])
-        if parts is None:
+        message = look(messages[index])
+        if message is None:
             continue
-        role, fields = parts
-        ident = fields.get("tool_call_id")
-        if role == "tool" and isinstance(ident, str):
+        ident = message.answers
+        if ident is not None:
             question = latest.get(ident)
             if question is None:
                 unasked.append((index, ident))
@@ -104,14 +127,13 @@ def _of_channel(channel: str, messages: list[Value], *, answerable: bool) -> Ite
                 found.append(Finding(DOUBLE, channel, index, ident, f"a second answer to the tool call {line(ident, 80)}"))
             else:
                 question.answered = True
-        elif role != "tool":
+        elif message.role != "tool":
             last_word = index
-            for call in preview.calls_of(fields) if role == "assistant" else ():
-                if call.id:
-                    last_call = index
-                    latest[call.id] = question = _Asked(call, index)
-                    asked.append(question)
-                    first.setdefault(call.id, question)
+            for call in message.calls:
+                last_call = index
+                latest[call.id or ""] = question = _Asked(call, index)
+                asked.append(question)
+                first.setdefault(call.id or "", question)
     for index, ident in unasked:
         later = first.get(ident)
         if later is not None:

@@ -1,4 +1,4 @@
-"""The plan of a run where subgraphs are: what ran after the edit and nothing before it; inner nodes are compared with the code."""
+"""The plan of a run where subgraphs are: what ran after the edit and nothing before it; inner nodes join the comparison."""
 
 from __future__ import annotations
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import ClassVar
 
 from textual.app import ComposeResult
@@ -32,8 +33,11 @@ _MORE = (
 )
 
 
+Groups = Iterable[tuple[str, Iterable[tuple[str, str, str]]]]
+
+
 class HelpScreen(ModalScreen[None]):
-    """The keys by group."""
+    """The keys by group: all of the main screen, or those of the dialog that opened it."""
 
     BINDINGS: ClassVar[list[BindingType]] = [Binding("escape,q,question_mark", "leave", "Close", show=False)]
     CSS = """
@@ -42,28 +46,30 @@ class HelpScreen(ModalScreen[None]):
     HelpScreen LineView { height: 1fr; }
     """
 
+    def __init__(self, lines: tuple[Line, ...] = (), title: str = "Keys") -> None:
+        super().__init__()
+        self._lines = lines
+        self._title = title
+
     def compose(self) -> ComposeResult:
         with Vertical(classes="dialog"):
             yield LineView(id="help")
             yield KeyLine([("↑↓", "scroll"), ("esc", "close")], id="help-keys")
 
     def on_mount(self) -> None:
-        self.query_one(Vertical).border_title = Content("Keys")
+        self.query_one(Vertical).border_title = Content(self._title)
         view = self.query_one("#help", LineView)
-        view.show(build())
+        view.show(self._lines or build())
         view.focus()
 
     def action_leave(self) -> None:
         self.dismiss(None)
 
 
-def build() -> tuple[Line, ...]:
-    """The text of the screen."""
+def key_lines(groups: Groups) -> tuple[Line, ...]:
+    """Keys by group, each with its name and what it does."""
     lines: list[Line] = []
-    groups: dict[str, list[tuple[str, str, str]]] = {}
-    for action in ACTIONS:
-        groups.setdefault(action.group, []).append((" ".join(key_label(key) for key in action.keys), action.title, action.help))
-    for title, rows in (*groups.items(), *_MORE):
+    for title, rows in groups:
         if lines:
             lines.append(BLANK)
         lines.append(Line(draw.own(title, "bold $primary"), 1))
@@ -71,6 +77,15 @@ def build() -> tuple[Line, ...]:
             lines.append(
                 Line(draw.own(f"{key:<11}", "bold") + draw.own(f"{name:<19}") + draw.own(words, "$quiet"), 2, hanging=30)
             )
+    return tuple(lines)
+
+
+def build() -> tuple[Line, ...]:
+    """The text of the main screen's help."""
+    groups: dict[str, list[tuple[str, str, str]]] = {}
+    for action in ACTIONS:
+        groups.setdefault(action.group, []).append((" ".join(key_label(key) for key in action.keys), action.title, action.help))
+    lines = [*key_lines((*groups.items(), *_MORE))]
     lines += [
         BLANK,
         Line(draw.own("Shapes", "bold $primary"), 1),

@@ -22,12 +22,28 @@ from studio.tui import draw
 from studio.tui.keys import KeyLine
 from studio.tui.rows import RowView
 from studio.tui.screens.edit import Edited, EditScreen
+from studio.tui.screens.help import HelpScreen, key_lines
 
 if TYPE_CHECKING:
     from studio.tui.app import StudioApp
 
 STYLES = {"user": "$primary bold", "assistant": "bold", "tool": "$lane-sub bold", "system": "$quiet bold"}
 MARKS = {"new": "$new", "changed": "$new", "moved": "$new", "deleted": "$old"}
+_KEYS = (
+    ("↑ ↓", "Move", "To the message before, or the next one."),
+    ("enter e", "Edit", "A text, a tool call's name or arguments, or the whole message as JSON."),
+    ("d del", "Delete", "This message; again to put it back."),
+    ("i", "Insert below", "A message of a user, a model or the system, or the result of a call."),
+    ("I", "Insert above", "The same before this message."),
+    ("J shift+↓", "Move down", "Put this message behind the next one."),
+    ("K shift+↑", "Move up", "Put this message before the one above it."),
+    ("u ctrl+z", "Undo", "Take the last step back."),
+    ("U ctrl+y", "Redo", "Do it again."),
+    ("s", "As stored", "Take back what was done to this message."),
+    ("R", "Undo all", "Take back every step; U brings them again."),
+    ("ctrl+s F2", "Keep", "Go back to the fork with these messages. Nothing is stored before the fork."),
+    ("esc", "Leave", "Without the edits; it asks once."),
+)
 Choices = Sequence[tuple[str, Any]]
 
 
@@ -162,6 +178,7 @@ class RewriteScreen(ModalScreen[Rewriting | None]):
         Binding("U,ctrl+y", "redo", "Redo", show=False),
         Binding("s", "restore", "As stored", show=False),
         Binding("R", "reset", "Undo all", show=False),
+        Binding("question_mark", "keys", "Keys", show=False),
     ]
     CSS = """
     RewriteScreen > Vertical { width: 100%; max-width: 130; height: 100%; max-height: 44; margin: 1 2; padding: 0; }
@@ -187,10 +204,11 @@ class RewriteScreen(ModalScreen[Rewriting | None]):
                     ("enter", "edit"),
                     ("d", "delete"),
                     ("i", "insert"),
-                    ("J K", "move"),
                     ("u", "undo"),
                     ("ctrl+s", "keep"),
                     ("esc", "leave"),
+                    ("?", "keys"),
+                    ("J K", "move"),
                     ("U", "redo"),
                     ("s", "as stored"),
                     ("R", "undo all"),
@@ -218,10 +236,11 @@ class RewriteScreen(ModalScreen[Rewriting | None]):
         view = self._view
         wrong = view.problems.get(view.cursor)
         others = len(view.problems) - (1 if wrong else 0)
+        done = view.edited.summary() if not wrong else ""
         if wrong:
             said = Content.assemble(("! ", "$wait bold")) + draw.text(wrong[0], "$wait", 110)
-        elif view.edited.summary():
-            said = Content.assemble(("✓ ", "$new bold"), (view.edited.summary(), ""))
+        elif done:
+            said = Content.assemble(("✓ ", "$new bold"), (done, ""))
             said += draw.own(f"  ! {labels.plural(others, 'message')} without its other half", "$wait") if others else Content("")
         else:
             said = draw.own(f"{labels.plural(view.row_count, 'message')}, as stored", "$faint")
@@ -383,6 +402,9 @@ class RewriteScreen(ModalScreen[Rewriting | None]):
             given = args if isinstance(args, str) else tagged.to_tagged(args)
             return self.edited.then({"do": "edit", "at": at, "calls": [[part[1], text, given]]})
         return self.edited.then({"do": "edit", "at": at, "texts": [[part[1], text]]})
+
+    def action_keys(self) -> None:
+        self.app.push_screen(HelpScreen(key_lines((("The messages", _KEYS),)), "Keys of the message editor"))
 
     # ------------------------------------------------------------------ leaving
 
