@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from rich.console import RenderableType
@@ -19,7 +20,7 @@ from studio.model import Address
 from studio.render import gate
 from studio.stores.view import View
 from studio.tui import theme
-from studio.tui.complaint import SECONDS, complain_in
+from studio.tui.complaint import SECONDS, complain_in, tell_in
 from studio.tui.main import MainScreen
 from studio.tui.palette import StudioCommands
 
@@ -124,6 +125,17 @@ class StudioApp(App[None]):
     def panic(self, *renderables: RenderableType) -> None:
         self._close_messages_no_wait()
 
+    @property
+    def chosen_graph(self) -> str | None:
+        """The graph that was named here; else, of several, the one that is called like the file, as in the browser."""
+        from studio.running.graphs import called_like
+
+        if self.graph is None and self.session.graph.graph is None:
+            with suppress(StudioError):
+                names = self.session.graph_names()
+                return called_like(self.session.location, names) if len(names) > 1 else None
+        return self.graph
+
     def complain(self, error: StudioError, what: str = "", by: Screen[None] | None = None) -> None:
         """What went wrong, and what to do next: in the dialog `by`, or the one on top, else as one notification."""
         title, message, hint = what or "That did not work", gate.line(error.message, 300), gate.line(error.hint or "", 300)
@@ -132,4 +144,5 @@ class StudioApp(App[None]):
 
     def tell(self, words: str, title: str = "") -> None:
         """A short notice; `words` may quote stored text."""
-        self.notify(gate.clean(words), title=title, timeout=4, markup=False)
+        if not tell_in(self.screen, title, gate.clean(words)):
+            self.notify(gate.clean(words), title=title, timeout=4, markup=False)

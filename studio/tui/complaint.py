@@ -1,4 +1,4 @@
-"""What went wrong in a dialog, said in the dialog: a toast would lie over the keys and buttons at its foot."""
+"""What went wrong or was done in a dialog, said in the dialog: a toast would lie over the keys and buttons at its foot."""
 
 from __future__ import annotations
 
@@ -23,15 +23,20 @@ class Complaint(Static):
         super().__init__("", markup=False)
         self._timer: Timer | None = None
 
-    def say(self, title: str, message: str, hint: str) -> None:
-        words = Content.styled(f"{title}: ", "bold $error") + Content(message)
+    def say(self, title: str, message: str, hint: str, style: str = "$error") -> None:
+        words = Content.styled(f"{title}: ", f"bold {style}") + Content(message) if title else Content(message)
         self.update(words + Content.styled(f"\n{hint}", "$quiet") if hint else words)
         if self._timer is not None:
             self._timer.stop()
         self._timer = self.set_timer(SECONDS, self.remove)
 
 
-def complain_in(screen: Screen[Any], title: str, message: str, hint: str) -> bool:
+def tell_in(screen: Screen[Any], title: str, words: str) -> bool:
+    """A short notice in the dialog on top; False where there is none."""
+    return complain_in(screen, title, words, "", "$primary")
+
+
+def complain_in(screen: Screen[Any], title: str, message: str, hint: str, style: str = "$error") -> bool:
     """Say it in the dialog on top; False where there is none that has a line of keys."""
     foot = next(iter(screen.query(KeyLine)), None) if isinstance(screen, ModalScreen) else None
     if foot is None or foot.parent is None:
@@ -40,5 +45,5 @@ def complain_in(screen: Screen[Any], title: str, message: str, hint: str) -> boo
     if said is None:
         said = Complaint()
         screen.mount(said, before=foot)
-    said.say(title, message, hint)
+    said.say(title, message, hint, style)
     return True

@@ -6,11 +6,10 @@ from typing import TYPE_CHECKING
 
 from textual import work
 
-from studio.errors import StudioError, UsageError
+from studio.errors import StudioError
 from studio.model import Address
 from studio.render import labels
 from studio.requests import ForkRequest, GraphSpec
-from studio.running.graphs import called_like
 from studio.tui import moves
 from studio.tui.messages import Failed, Forked, PathChosen
 from studio.tui.place import Place
@@ -141,22 +140,29 @@ class Futures(Place):
         """Ask the graph's code for its edges, beside the seen ones in the Graph tab."""
         if self.point is not None:
             self.app.tell("Loading your graph …")
-            self._load_code(self.point.address.thread_id, GraphSpec(self.app.graph))
+            self._load_code(self.point.address.thread_id, GraphSpec(self.app.chosen_graph))
 
     @work(thread=True, exclusive=True, group="code")
     def _load_code(self, thread_id: str, spec: GraphSpec) -> None:
         try:
-            try:
-                self.session.load_code(thread_id, spec)
-            except UsageError as error:  # of several graphs the one that is called like the file
-                name = called_like(self.session.location, error.candidates)
-                if name is None:
-                    raise
-                self.session.load_code(thread_id, GraphSpec(name))
+            self.session.load_code(thread_id, spec)
         except StudioError as error:
-            self.app.call_from_thread(self.app.complain, error, "Not joined")
+            if error.slug == "several-graphs":
+                self.app.call_from_thread(self._choose_code, thread_id, error.candidates)
+            else:
+                self.app.call_from_thread(self.app.complain, error, "Not joined")
             return
         self.app.call_from_thread(self._code_loaded)
+
+    def _choose_code(self, thread_id: str, names: tuple[str, ...]) -> None:
+        from studio.tui.screens.rewrite import ChoiceScreen
+
+        def chosen(name: str | None) -> None:
+            if name is not None:
+                self.app.graph = name
+                self.do_code_graph()
+
+        self.app.push_screen(ChoiceScreen("Which graph?", [(name, name) for name in names]), chosen)
 
     def _code_loaded(self) -> None:
         self.draw_anew("graph")

@@ -110,9 +110,12 @@ class Drive:
 
 
 @asynccontextmanager
-async def driven(session: Any, at: Address | str | None = None, size: tuple[int, int] = (120, 32)) -> AsyncIterator[Drive]:
+async def driven(
+    session: Any, at: Address | str | None = None, size: tuple[int, int] = (120, 32), notices: bool = False
+) -> AsyncIterator[Drive]:
+    """`notices`: with the toasts that a person would see."""
     app = StudioApp(session, at)
-    async with app.run_test(size=size) as pilot:
+    async with app.run_test(size=size, notifications=notices) as pilot:
         drive = Drive(app, pilot)
         await pilot.pause()
         yield drive

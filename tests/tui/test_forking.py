@@ -166,14 +166,14 @@ async def test_without_a_named_graph_the_choices_are_offered(
     support: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(SAMPLES)
-    with opened(support, tmp_path / "s.sqlite") as session:
+    with opened(support.rename(support.with_name("production.sqlite")), tmp_path / "s.sqlite") as session:
         async with driven(session, session.resolve("#4", "refund-4711")) as drive:
             await drive.until(lambda: drive.main.point)
             await drive.loaded()
             await drive.press("r")
             screen = await run_status(drive, "choose")
             assert "research_team" in drive.text("#plan")
-            assert screen.query_one("#graph", Input).value == "support_agent", "the one that is named like the file"
+            assert screen.query_one("#graph", Input).value == "support_agent", "the first of them"
             await drive.press("enter")
             await run_status(drive, "planned")
             await drive.press("escape")
@@ -233,7 +233,7 @@ async def test_what_became_of_a_fork_is_told_in_the_dialog_of_its_run_and_covers
     support: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(SAMPLES)
-    with opened(support, tmp_path / "s.sqlite") as session:
+    with opened(support.rename(support.with_name("production.sqlite")), tmp_path / "s.sqlite") as session:
         async with driven(session, session.resolve("#4", "refund-4711"), size=(80, 24)) as drive:
             await drive.until(lambda: drive.main.point)
             await drive.loaded()

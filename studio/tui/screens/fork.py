@@ -137,7 +137,7 @@ class ForkScreen(ModalScreen[Made | None]):
             goto = ()
         found: Candidates | None = None
         with contextlib.suppress(StudioError):
-            found = self.session.writers(self.point.address, look=look, graph=GraphSpec(self.app.graph))
+            found = self.session.writers(self.point.address, look=look, graph=GraphSpec(self.app.chosen_graph))
         self.app.call_from_thread(self._offer, goto, found)
 
     def _offer(self, goto: tuple[str, ...], found: Candidates | None) -> None:
@@ -343,7 +343,7 @@ class ForkScreen(ModalScreen[Made | None]):
         """The fork as it is asked for now. Raises StudioError where edits cannot be put together."""
         goto = str(self.query_one("#goto", Select).value or "")
         thread = self.query_one("#new-thread", Input).value.strip() or None
-        spec = GraphSpec(self.app.graph)
+        spec = GraphSpec(self.app.chosen_graph)
         base = ForkRequest(self.point.address, new_thread=thread, graph=spec)
         if self.act == "update":
             first, *more = [*self._before, self._write()]
@@ -464,11 +464,13 @@ class ForkScreen(ModalScreen[Made | None]):
             surprises = ("the stored result differs from what was asked for",)
         to_show = result.root if event.then_run else result.address
         made = Made(to_show, self.point.address, event.then_run, surprises, result.verified)
-        if not made.then_run and surprises:  # the run's dialog tells it by itself: a toast would cover its foot
-            self.app.notify(gate.clean("\n".join(surprises)), title=made.title, severity="warning", timeout=12, markup=False)
-        elif not made.then_run:
-            self.app.tell(moves.WRITTEN, title="Forked")
         self.dismiss(made)
+        if made.then_run:  # the run's dialog tells it
+            return
+        if surprises:
+            self.app.notify(gate.clean("\n".join(surprises)), title=made.title, severity="warning", timeout=12, markup=False)
+        else:
+            self.app.tell(moves.WRITTEN, title="Forked")
 
     def on_failed(self, event: Failed) -> None:
         self._writing = False

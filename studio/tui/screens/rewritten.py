@@ -40,12 +40,15 @@ def edit_messages(fork: ForkScreen, path: str = "") -> None:
 def _open(fork: ForkScreen, channel: str, at: int | None = None) -> None:
     edited = fork.chats.get(channel)
     here = [edit for edit in fork.edits if tagged.split_path(edit.path)[:1] == [channel]]
+    replaces = False
     if edited is None or here != _edits(edited):
         edited = Rewriting(fork.point.state, channel)
-        if here:
-            fork.app.tell(f"What you keep here replaces the edits of {gate.line(channel, 40)} in the list.")
+        replaces = bool(here)
     screen = RewriteScreen(edited, draw.number(fork.point.row), at=at, show_secrets=fork.point.show_secrets)
     fork.app.push_screen(screen, lambda kept: _kept(fork, kept))
+    if replaces:
+        words = f"What you keep here replaces the edits of {gate.line(channel, 40)} in the list."
+        screen.call_after_refresh(fork.app.tell, words)
 
 
 def _edits(edited: Rewriting) -> list[Edit]:

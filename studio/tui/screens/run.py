@@ -19,7 +19,6 @@ from studio.model import Address
 from studio.render import runwords
 from studio.requests import GraphSpec, RunEvent, RunPlan, RunRequest
 from studio.running import options
-from studio.running.graphs import called_like
 from studio.tui import draw, runlog
 from studio.tui.graphfield import GraphField
 from studio.tui.keys import KeyLine
@@ -144,7 +143,7 @@ class RunScreen(Asking):
 
     def start_at(self, start: Address) -> RunRequest:
         trust = bool(self.query("#trust")) and self.query_one("#trust", Checkbox).value
-        return RunRequest(start, graph=GraphSpec(self.graph or self.app.graph), trust_types=trust)
+        return RunRequest(start, graph=GraphSpec(self.graph or self.app.chosen_graph), trust_types=trust)
 
     @work(thread=True, exclusive=True, group="plan")
     def load_plan(self, request: RunRequest) -> None:
@@ -195,8 +194,7 @@ class RunScreen(Asking):
         self._say("choose" if unnamed else "no-plan")
         self._label_start("Use this graph" if unnamed else "Look again")
         if isinstance(error, RunError) or unnamed:
-            likely = called_like(self.session.location, error.candidates) or next(iter(error.candidates), "")
-            self.query_one("#graph", GraphField).offer(error.candidates, likely)
+            self.query_one("#graph", GraphField).offer(error.candidates, next(iter(error.candidates), ""))
 
     def action_choose_graph(self) -> None:
         """Name another graph than the planned one: a name in `langgraph.json`, or where it is."""
@@ -208,7 +206,7 @@ class RunScreen(Asking):
             names = self.session.graph_names()
         except StudioError as error:
             told = error.message
-        now = self.graph or self.app.graph or (self.plan.graph.partition(" = ")[0] if self.plan is not None else "")
+        now = self.graph or self.app.chosen_graph or (self.plan.graph.partition(" = ")[0] if self.plan is not None else "")
         self.plan = None
         self.query_one("#ask").display = False
         self.query_one("#trust").display = False
