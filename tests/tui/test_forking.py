@@ -40,6 +40,12 @@ def support(tmp_path: Path) -> Path:
     return Path(shutil.copy(SAMPLES / "support_agent.sqlite", folder / "support_agent.sqlite"))
 
 
+@pytest.fixture
+def production(support: Path) -> Path:
+    """The same in a file that no graph is called like."""
+    return support.rename(support.with_name("production.sqlite"))
+
+
 async def open_fork_form(drive: Drive) -> None:
     """Wait for the checkpoint, then press f."""
     await drive.until(lambda: drive.main.point)
@@ -163,10 +169,10 @@ async def test_a_failing_node_shows_its_error(support: Path, tmp_path: Path) -> 
 
 
 async def test_without_a_named_graph_the_choices_are_offered(
-    support: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    production: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(SAMPLES)
-    with opened(support.rename(support.with_name("production.sqlite")), tmp_path / "s.sqlite") as session:
+    with opened(production, tmp_path / "s.sqlite") as session:
         async with driven(session, session.resolve("#4", "refund-4711")) as drive:
             await drive.until(lambda: drive.main.point)
             await drive.loaded()
@@ -230,10 +236,10 @@ async def test_the_graph_of_a_planned_run_is_changed_and_the_next_run_takes_the_
 
 
 async def test_what_became_of_a_fork_is_told_in_the_dialog_of_its_run_and_covers_nothing(
-    support: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    production: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(SAMPLES)
-    with opened(support.rename(support.with_name("production.sqlite")), tmp_path / "s.sqlite") as session:
+    with opened(production, tmp_path / "s.sqlite") as session:
         async with driven(session, session.resolve("#4", "refund-4711"), size=(80, 24)) as drive:
             await drive.until(lambda: drive.main.point)
             await drive.loaded()
