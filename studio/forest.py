@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from msgspec import Struct, field
 
 from studio.diff import diff
-from studio.errors import StudioError
+from studio.errors import RefError, StudioError
 from studio.explain import Explainer
 from studio.history.facts import Key, Reading
 from studio.history.namespaces import static_ns
@@ -94,6 +94,9 @@ class Forest:
         self._forks: dict[Address, list[tuple[Address, str]]] = {}
         self._promoted: Collection[Address] = ()
         self._updates: Mapping[Address, Written] = {}
+        self._naming: set[str] = set()
+        self.number_of: Callable[[Address], str | None] = lambda at: None
+        """Gives a number without a tree, where that can be done."""
 
     def set_origins(self, origins: Mapping[Address, tuple[Address, str]]) -> None:
         """Fork -> (origin, hash of its blob), as recorded when the studio forked."""
@@ -230,9 +233,9 @@ class Forest:
         if any(origin == "scratch" or source == "fork" for _, source, origin, _ in fresh.kinds):
             self._read_origins()  # after the rows: a fork that was just stored brings its origin with it
         grown.last.update({static_ns(ns): header for ns, header in fresh.last_of_each().items()})
-        origins, elsewhere = self._origins_in(thread_id, fresh)
+        origins, elsewhere, apart = self._origins_in(thread_id, fresh)
         origins.update(self._infer_copies(fresh, None if anew else tree, {*origins, *elsewhere}))
-        places = {Address(thread_id, *key): fresh.find(*key) for key in origins}
+        places = {Address(thread_id, *key): fresh.find(*key) for key in (*origins, *apart)}
         with tree.lock:
             if anew:
                 tree.start_again(map(fresh.key, range(len(fresh))))
@@ -252,7 +255,7 @@ class Forest:
         if self._updates:
             found = (h.address for h in fresh if h.source in ("update", "input") and h.address in self._updates)
             self._name_updates(tree, found)
-        named = [at for key in origins if (at := Address(thread_id, *key)) in self._origins]
+        named = [at for key in (*origins, *apart) if (at := Address(thread_id, *key)) in self._origins]
         for fork in sorted(named, key=places.__getitem__)[:COPIES_CHECKED]:
             self._name_fork(tree, fork)
 
@@ -292,15 +295,15 @@ class Forest:
     def _census(self, thread_id: str, grown: _Grown) -> tuple[int, object] | None:
         return self._overlay.census(thread_id, *grown.counted)
 
-    def _origins_in(self, thread_id: str, headers: Packed) -> tuple[dict[Key, Key], set[Key]]:
-        """(fork -> origin, forks whose origin is not what they were made from: gone, or stored anew with other contents)."""
+    def _origins_in(self, thread_id: str, headers: Packed) -> tuple[dict[Key, Key], set[Key], list[Key]]:
+        """(fork -> origin, forks whose origin is gone or was stored anew with other contents, those made from another thread)."""
         recorded = {
             fork: made_from
             for fork, made_from in self._origins.items()
             if fork.thread_id == thread_id and headers.find(fork.checkpoint_ns, fork.checkpoint_id) >= 0
         }
         if not recorded:
-            return {}, set()
+            return {}, set(), []
         import hashlib  # loads a large library, and most files have no fork
 
         hashes = {
@@ -310,13 +313,16 @@ class Forest:
         }
         origins: dict[Key, Key] = {}
         elsewhere: set[Key] = set()
+        apart: list[Key] = []
         for fork, (origin, sha256) in recorded.items():
             key = (fork.checkpoint_ns, fork.checkpoint_id)
             if hashes.get(origin) != sha256:
                 elsewhere.add(key)
             elif origin.thread_id == thread_id:
                 origins[key] = (origin.checkpoint_ns, origin.checkpoint_id)
-        return origins, elsewhere
+            else:
+                apart.append(key)
+        return origins, elsewhere, apart
 
     def _name_fork(self, tree: CheckpointTree, fork: Address) -> None:
         """A fork of ours is called by its change: `set /refund/amount`, `goto approve`; unchanged ones keep `copy of #4`."""
@@ -336,13 +342,30 @@ class Forest:
             parts.append(f"{verb} {paths[0]}" + (f" +{len(paths) - 1}" if len(paths) > 1 else ""))
         if after.next != before.next and after.next:
             parts.append("goto " + ", ".join(name or "?" for name in after.next))
-        if origin.thread_id != fork.thread_id and not parts:
-            parts.append(f"copy from thread {origin.thread_id}")
+        if origin.thread_id != fork.thread_id:
+            number = self._number_in(origin)
+            origin_words = f"{f'#{number} of ' if number is not None else ''}thread {origin.thread_id}"
+            parts.append(f"from {origin_words}" if parts else f"copy of {origin_words}")
         with tree.lock:
             if changes:
                 tree.facts.fork_channels[key] = tuple(dict.fromkeys(change.channel for change in changes))
             if parts:
                 tree.facts.fork_labels[key] = ", ".join(parts)
+
+    def _number_in(self, at: Address) -> str | None:
+        """What a checkpoint is called in another thread; None where it is not there, and while that thread is named."""
+        if at.thread_id in self._naming:
+            return None
+        grown = self._grown.get(at.thread_id)
+        if grown is None and (told := self.number_of(at)) is not None:
+            return told
+        self._naming.add(at.thread_id)
+        try:
+            return (grown.tree if grown is not None else self.passing(at.thread_id)).number(at)
+        except RefError:
+            return None
+        finally:
+            self._naming.discard(at.thread_id)
 
     def _infer_copies(self, fresh: Packed, before: CheckpointTree | None, explained: set[Key]) -> dict[Key, Key]:
         """LangGraph's own `__copy__` does not record its origin: a sibling with equal channel versions is it."""

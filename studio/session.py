@@ -68,6 +68,7 @@ class Session(Recorded):
         self.explainer = explainer_of(self.overlay, store)
         self.forest = Forest(self.overlay, self.explainer, self.state, self._read_origins)
         self.spots = Spots(self.overlay, self.explainer, self.forest)
+        self.forest.number_of = self.spots.number
         self._comparing = threading.RLock()
         self._states: LRU[Address, State] = LRU(STATES_KEPT, STATES_BYTES)
         self._compared: LRU[tuple[Address, Address | None, bool], Comparison] = LRU(COMPARED_KEPT, COMPARED_BYTES)

@@ -26,8 +26,8 @@ STATUS = {
 }
 
 
-def plan_lines(plan: RunPlan) -> tuple[Line, ...]:
-    """What a run will do, before it does."""
+def plan_lines(plan: RunPlan, *, answered: bool = False) -> tuple[Line, ...]:
+    """What a run will do, before it does. `answered`: its questions were, in this dialog."""
     lines = [Line(draw.own("Runs", "bold $primary"), 1)]
     lines.append(
         Line(
@@ -37,8 +37,11 @@ def plan_lines(plan: RunPlan) -> tuple[Line, ...]:
     )
     if plan.kept:
         lines += [Line(draw.own("Kept", "bold $primary"), 1), Line(draw.text(labels.names(plan.kept), "$quiet", 400), 2)]
+    if answered and plan.asks:
+        lines += [BLANK, Line(draw.own("Answered", "bold $success"), 1)]
+        lines += [Line(draw.own("✓ ", "bold $success") + draw.text(one, width=600), 2, hanging=2) for one in plan.asks]
     for title, style, words in (
-        ("Will ask", "$wait", plan.asks),
+        ("Will ask", "$wait", () if answered else plan.asks),
         (labels.MAY_HAPPEN_AGAIN, "$error", plan.side_effects),
         ("To know", "$wait", plan.warnings),
     ):

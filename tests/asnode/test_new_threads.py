@@ -39,6 +39,26 @@ def test_a_fork_goes_into_a_new_thread_and_both_ends_name_each_other(studio: Stu
     assert folder_snapshot(shop.parent)["shop.sqlite"] == before
 
 
+@pytest.mark.parametrize(
+    ("act", "label"),
+    [
+        ("same point again", "copy of #{} of thread graph"),
+        ("set", "set /price, from #{} of thread graph"),
+        ("write as a node", "copy of #{} of thread graph"),
+    ],
+)
+def test_the_tree_of_a_new_thread_begins_with_what_it_was_made_from(studio: Studio, shop: Path, act: str, label: str) -> None:
+    ref = at(studio, shop, "cheap")
+    rows = studio("tree", shop, "--thread", "graph", "--json").doc["rows"]
+    number = next(row["number"] for row in rows if row["checkpoint_id"] == ref)
+    studio("fork", shop, ref, "--thread", "graph", "--new-thread", "mine", *ACTS[act])
+    studio("fork", shop, "s1", "--thread", "mine", "--new-thread", "again")
+    for _ in range(2):
+        assert studio("tree", shop, "--thread", "mine", "--json").doc["rows"][0]["label"] == label.format(number)
+    assert label.format(number)[:30] in studio("tree", shop, "--thread", "mine").out.splitlines()[1]
+    assert studio("tree", shop, "--thread", "again", "--json").doc["rows"][0]["label"] == "copy of #s1 of thread mine"
+
+
 def test_a_question_is_answered_in_a_new_thread_and_stays_open_in_the_old_one(studio: Studio, shop: Path) -> None:
     call = ("run", shop, "head", "--thread", "asking", "--graph", "asking", "--resume", '"yes"', "--new-thread", "answered")
     plan = studio(*call, "--dry-run")

@@ -93,7 +93,9 @@ async def test_a_merged_channel_is_replaced_by_a_tick_and_the_preview_stores_not
             await drive.until(lambda: form.query("#merges Checkbox"), "the tick")
             assert "/notes/4" in drive.text()
             assert not (tmp_path / "s.sqlite").exists()
+            assert "✓" not in drive.text("#merges")
             form.query_one("#merges Checkbox", Checkbox).value = True
+            await drive.until(lambda: "✓" in drive.text("#merges"), "a tick that no colour is needed for")
             await drive.until(lambda: "/notes/4" not in drive.text(), "the preview of the replaced value")
             await previewed(drive)
             new = await forked(drive)

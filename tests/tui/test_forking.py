@@ -148,9 +148,12 @@ async def test_a_paused_thread_is_answered_with_a(support: Path, tmp_path: Path)
             screen = await run_status(drive, "paused")
             await drive.until(lambda: screen.plan is not None and screen.query("#ask Input"), "the plan and the form")
             screen.query("#ask Input").first(Input).focus()
+            assert "Will ask" in "\n".join(drive.lines("#plan"))
             await drive.type("no")
             await drive.press("enter")
             await run_status(drive, "done")
+            said = "\n".join(drive.lines("#plan"))
+            assert "Will ask" not in said and "Answered" in said and "✓ ask_approval asks" in said
             assert any("ask_approval" in line for line in drive.lines("#log"))
 
 

@@ -31,6 +31,7 @@ from studio.tui.rows import RowView
 from studio.tui.screens.edit import Edited, EditScreen
 from studio.tui.screens.edits import GONE, Edit, EditList
 from studio.tui.screens.promised import COPY, acts, preview_lines
+from studio.tui.tick import Tick
 
 if TYPE_CHECKING:
     from studio.rewriting import Rewriting
@@ -385,7 +386,7 @@ class ForkScreen(ModalScreen[Made | None]):
         area = self.query_one("#merges", Vertical)
         area.remove_children()
         area.mount_all(
-            Checkbox(Content(f"replace {gate.line(name, 30)}, not merge (Overwrite)"), name in ticked, name=name, compact=True)
+            Tick(Content(f"replace {gate.line(name, 30)}, not merge (Overwrite)"), name in ticked, name=name, compact=True)
             for name in names
         )
 

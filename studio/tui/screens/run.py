@@ -26,6 +26,7 @@ from studio.tui.lines import Line, LineView
 from studio.tui.messages import Failed, JumpTo, PathSelected, PlanReady, RunSaid, RunStarted
 from studio.tui.moves import Made, Question
 from studio.tui.screens.asking import Asking
+from studio.tui.tick import Tick
 
 if TYPE_CHECKING:
     from studio.runs import Run
@@ -82,7 +83,7 @@ class RunScreen(Asking):
             with VerticalScroll(id="ask"):
                 yield Static("", markup=False, id="asked")
             yield GraphField(id="graph")
-            yield Checkbox("", id="trust", compact=True)
+            yield Tick("", id="trust", compact=True)
             with Horizontal(id="run-buttons"):
                 yield Button("Run", variant="primary", id="run-start", disabled=True)
                 yield Button("Cancel run", id="run-cancel", classes="-error")
@@ -262,6 +263,8 @@ class RunScreen(Asking):
     def go(self, request: RunRequest) -> None:
         if self.status == "running":
             return
+        if self.plan is not None and (request.has_resume or request.answers):
+            self._show_plan(*runlog.plan_lines(self.plan, answered=True))
         self._say("running")
         self.query_one("#log").display = True
         self.query_one("#ask").display = False
