@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
+import re
+from datetime import UTC, datetime, timedelta
+
+_DATE = re.compile(r"\d{4}-\d\d-\d\d(?=$|[T ])")
+_CLOCK = re.compile(r"\d\d(?::(?P<minute>\d\d)(?::(?P<second>\d\d)(?:[.,](?P<fraction>\d{1,6}))?)?)?")
 
 
 def parse(text: str | None) -> datetime | None:
@@ -16,6 +20,25 @@ def parse(text: str | None) -> datetime | None:
         return found.replace(tzinfo=UTC) if found.tzinfo is None else found.astimezone(UTC)
     except (ValueError, OverflowError):
         return None
+
+
+def end_of(text: str) -> datetime | None:
+    """The last moment that an ISO time may mean, as exact as it was written: all of a day, a minute, a second, a tenth of one."""
+    begin = parse(text)
+    if begin is None:
+        return None
+    clock = text[10:].lstrip("T ") if _DATE.match(text) else None
+    parts = _CLOCK.match(clock) if clock is not None else None
+    if clock == "":
+        span = timedelta(days=1)
+    elif parts is None or parts["second"]:
+        span = timedelta(seconds=10 ** -len(parts["fraction"] or "" if parts is not None else ""))
+    else:
+        span = timedelta(minutes=1) if parts["minute"] else timedelta(hours=1)
+    try:
+        return begin + max(span - timedelta(microseconds=1), timedelta())
+    except OverflowError:  # the last second of all
+        return begin
 
 
 def seconds_between(before: str | None, after: str | None) -> float | None:

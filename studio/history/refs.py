@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from studio.errors import RefError
 from studio.model import Address
-from studio.times import parse
+from studio.times import end_of, parse
 
 if TYPE_CHECKING:
     from studio.history.facts import Key
@@ -72,8 +72,8 @@ def _head_back(tree: CheckpointTree, steps: int, ns: str) -> list[Key]:
 
 
 def _at(tree: CheckpointTree, text: str, ns: str) -> list[Key]:
-    """The last checkpoint, by its own time, that is not after `text`."""
-    moment = parse(text)
+    """The last checkpoint, by its own time, that is not after `text`: a time in whole seconds has all rows of that second."""
+    moment = end_of(text)
     if moment is None:
         raise RefError(f"{text!r} is not a time", "write at:2026-03-14T14:02:09 (UTC)", "bad-time")
     best: tuple[float, int, Key] | None = None
