@@ -2,7 +2,7 @@
 
 Front ends look actions up by `id`; a key is written as Textual and `data-key` spell it. `needs` says what must hold before an
 action is offered: `checkpoint` (a row under the cursor), `value` (a path is selected), `run` (a run is going), `branches` (the
-thread has more than one leaf), `scratch` (the row under the cursor lies in the scratch file).
+thread has more than one leaf), `scratch` (the row under the cursor lies in the scratch file), `turns` (an agent's transcript).
 """
 
 from __future__ import annotations
@@ -52,6 +52,15 @@ ACTIONS: tuple[Action, ...] = (
     Action("search", "Search", "Find a text in the values of this thread, then of the file.", ("slash",), footer=True),
     Action("changes", "Changes", "What this superstep changed, and which task wrote it.", ("1",), ("checkpoint",), "View"),
     Action("conversation", "Conversation", "This branch read as one chat.", ("2",), ("checkpoint",), "View"),
+    Action(
+        "files",
+        "Files",
+        "What happened to each file of an agent's session, edit by edit.",
+        ("8",),
+        ("checkpoint", "turns"),
+        "View",
+    ),
+    Action("todos", "Todos", "The agent's list of todos, and how it got there.", ("9",), ("checkpoint", "turns"), "View"),
     Action("state", "State", "Every value at this checkpoint.", ("3",), ("checkpoint",), "View"),
     Action(
         "tasks",

@@ -31,6 +31,7 @@ from studio.tree import CheckpointTree
 
 if TYPE_CHECKING:
     from studio.branches import Branches
+    from studio.explain.branch import Branch, Brief
     from studio.growing import Compared, Growth
     from studio.kinship import Kin
     from studio.neighbours import Neighbours
@@ -245,6 +246,19 @@ class Session(Recorded):
             found = branches.side_by_side(self, left, right)
             kept.put((left, right), found)
         return found
+
+    @property
+    def is_transcript(self) -> bool:
+        """Whether agents' transcripts are open: their turns can be read as a conversation, with files, todos and tokens."""
+        return self.kind == "transcript"
+
+    def branch(self, address: Address) -> Branch | None:
+        """The turns of a transcript that lead to a checkpoint, read part by part; None for a checkpoint of a database."""
+        return self.explainer.branch(address)
+
+    def brief(self, address: Address) -> Brief | None:
+        """A turn of a transcript in a line: who, the first words, its tools; None for a checkpoint of a database."""
+        return self.explainer.brief(address) if self.is_transcript else None
 
     def checked(self, state: State) -> dict[str, Verdict]:
         """Channel -> whether the writes of the superstep that made a checkpoint lead to its value."""

@@ -9,6 +9,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import islice
+from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
@@ -48,6 +49,9 @@ from studio.model import (
 )
 from studio.stores.base import Capability, Store
 
+if TYPE_CHECKING:
+    from studio.explain.branch import Branch, Brief
+
 _GRAPHS_ASKED = 8
 _COUNTS_KEPT = 8
 _AHEAD, _AHEAD_BYTES = 128, 4_000_000
@@ -80,6 +84,16 @@ class Explainer:
     def note_children(self, thread_id: str, children_of: ChildrenOf) -> None:
         """Spare a pass over a thread: somebody knows the children of its checkpoints anyway."""
         self.threads.note_children(thread_id, children_of)
+
+    # -- as an agent's transcript is read -------------------------------------------------------------------------------
+
+    def branch(self, address: Address) -> Branch | None:
+        """The turns that lead to a checkpoint of a transcript; None in a database."""
+        return None
+
+    def brief(self, address: Address) -> Brief | None:
+        """A turn of a transcript in a line; None for a checkpoint of a database."""
+        return None
 
     # -- one checkpoint -------------------------------------------------------------------------------------------------
 

@@ -13,7 +13,9 @@ from typing import Any
 
 from msgspec.structs import replace
 
+from studio.cache import LRU
 from studio.errors import RefError
+from studio.explain.branch import Branch, Brief, brief
 from studio.explain.edges import Graphs
 from studio.explain.explainer import Explainer
 from studio.explain.glance import Glance
@@ -54,6 +56,7 @@ _TEXTS = 400
 """Turns that are asked for the last words of a person."""
 _BESIDE = ("cwd", "git_branch", "permission_mode", "model")
 _MODELS_ASKED = 50
+_BRANCHES_KEPT, _BRIEFS_KEPT = 4, 4_000
 
 
 class TranscriptExplainer(Explainer):
@@ -70,6 +73,34 @@ class TranscriptExplainer(Explainer):
         if found is None:
             raise RefError(f"there is no checkpoint {address.checkpoint_id} in thread {address.thread_id}")
         return found
+
+    def forget(self) -> None:
+        super().forget()
+        self._branches: LRU[Address, Branch] = LRU(_BRANCHES_KEPT)
+        self._briefs: LRU[Address, Brief] = LRU(_BRIEFS_KEPT)
+
+    # ---- as it is read
+
+    def branch(self, address: Address) -> Branch | None:
+        found = self.base.turn(address)
+        if found is None:
+            return None
+        kept = self._branches.get(address)
+        if kept is None or kept.folded is not found[0].folded():
+            kept = Branch(*found)
+            self._branches.put(address, kept)
+        return kept
+
+    def brief(self, address: Address) -> Brief | None:
+        briefs = self._briefs
+        kept = briefs.get(address)
+        if kept is None:
+            found = self.base.turn(address)
+            if found is None:
+                return None
+            kept = brief(*found)
+            briefs.put(address, kept)
+        return kept
 
     # ---- one turn
 

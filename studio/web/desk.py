@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
-from studio import kinship
+from studio import kinship, wording
 from studio.errors import RefError, StudioError
+from studio.model import Address
 from studio.render import gate, masking, shell
 from studio.runs import Run
 from studio.session import Session
@@ -14,7 +15,7 @@ from studio.web.forkdesk import ForkDesk
 from studio.web.links import Place, encode
 from studio.web.views import branches as branches_view
 from studio.web.views import changes as changes_view
-from studio.web.views import chat, detail, forks, graph, runs, tables
+from studio.web.views import chat, detail, filehistory, forks, graph, runs, strip, tables, todolist
 from studio.web.views import chrome as chrome_view
 from studio.web.views import timeline as timeline_view
 from studio.web.views import why as why_view
@@ -52,6 +53,9 @@ class Stage:
     answer_promise: forks.Promise | None = None
     changes: changes_view.Changes | None = None
     conversation: chat.Conversation | None = None
+    files: filehistory.FilesView | None = None
+    todos: todolist.TodosView | None = None
+    strip: strip.StripView | None = None
     state: detail.StateView | None = None
     tasks: detail.TasksView | None = None
     raw: detail.RawView | None = None
@@ -123,14 +127,27 @@ class Desk(ForkDesk):
         )
 
     def timeline(self, visible: Iterable[int] = ()) -> timeline_view.Timeline:
-        return timeline_view.timeline(self.tree, self.place, tuple(visible), self.session.problems(), self.session.outside)
+        return timeline_view.timeline(
+            self.tree, self.place, tuple(visible), self.session.problems(), self.session.outside, self._row_words()
+        )
 
     def chunk(self, start: int) -> tuple[timeline_view.Chunk, int]:
         start = max(0, start - start % timeline_view.CHUNK)
         start = min(start, max(0, len(self.tree) - 1))
-        return timeline_view.chunk(self.tree, self.place, start, outside=self.session.outside), timeline_view.lane_width(
-            self.tree.lane_count
-        )
+        found = timeline_view.chunk(self.tree, self.place, start, outside=self.session.outside, words=self._row_words())
+        return found, timeline_view.lane_width(self.tree.lane_count)
+
+    def _row_words(self) -> timeline_view.Words | None:
+        """Of a transcript: what a row says beside its title."""
+        session = self.session
+        if not session.is_transcript:
+            return None
+
+        def of(address: Address) -> wording.RowWords | None:
+            found = session.brief(address)
+            return wording.row_words(found, show_secrets=session.show_secrets) if found is not None else None
+
+        return of
 
     def stage(
         self,
@@ -165,6 +182,8 @@ class Desk(ForkDesk):
                 self.pinned,
                 self.steps_across,
                 self._kin(),
+                turns=self.session.is_transcript,
+                words=self._words(),
             ),
             foot=chrome_view.foot(place, self.tree),
             scrub_href=place.to(path=None).url("step"),
@@ -186,9 +205,12 @@ class Desk(ForkDesk):
             answer_promise=answer_promise,
             run=runs.run_view(current, self.session, self.tree, place, follow=follow) if current is not None else None,
             changes=drawn,
-            conversation=chat.conversation(self.session, self.tree, place, self.state, before=before)
+            conversation=chat.conversation(self.session, self.tree, place, self.address, before=before)
             if tab == "conversation"
             else None,
+            files=filehistory.files_view(self.session, self.tree, place, self.address) if tab == "files" else None,
+            todos=todolist.todos_view(self.session, self.tree, place, self.address) if tab == "todos" else None,
+            strip=strip.strip_view(self.session, self.tree, place, self.address) if self.session.is_transcript else None,
             state=detail.state_view(self.listed, self.sizes, place, self.tree, shown) if tab == "state" else None,
             tasks=detail.tasks_view(self.state, place, self.tree, self.subgraph_runs) if tab == "tasks" else None,
             raw=detail.raw_view(self.state, self.session.show_secrets) if tab == "raw" else None,
@@ -199,6 +221,11 @@ class Desk(ForkDesk):
     def graph(self, *, wait: bool) -> graph.GraphView:
         named = self.book.graph(self.place.file).graph or ""
         return graph.graph_view(self.session, self.tree, self.place, self.address, wait=wait, named=named)
+
+    def _words(self) -> str:
+        """What a turn of a transcript is about."""
+        found = self.session.brief(self.address)
+        return wording.row_words(found, show_secrets=self.session.show_secrets).words if found is not None else ""
 
     def _link(self, path: str) -> str:
         return self.place.to(path=path, tab="state").url()

@@ -9,7 +9,7 @@ from urllib.parse import quote, unquote_to_bytes, urlencode
 from studio.errors import UsageError
 from studio.model import Address
 
-TABS = ("changes", "conversation", "state", "tasks", "raw", "graph", "branches")
+TABS = ("changes", "conversation", "files", "todos", "state", "tasks", "raw", "graph", "branches")
 
 MOST_DIGITS = 12
 

@@ -10,6 +10,7 @@ from itertools import islice
 from fastapi import APIRouter, Request
 from fastapi.responses import FileResponse, Response, StreamingResponse
 
+from studio.errors import RefError
 from studio.model import Hit
 from studio.render import gate
 from studio.session import Session
@@ -20,7 +21,7 @@ from studio.web.forms import query_flags
 from studio.web.links import Place, decode, number_of, numbers_of, opened, place_of
 from studio.web.render import Pages
 from studio.web.replies import go, html, partial, plain, target, theme
-from studio.web.views import branches, chrome, detail, forks, runs, sizes, tables, threads
+from studio.web.views import branches, chat, chrome, detail, filehistory, forks, runs, sizes, tables, threads, todolist
 from studio.web.views.files import file_view
 from studio.web.views.values import Reveal
 
@@ -44,7 +45,11 @@ def router(book: Book, pages: Pages, stopping: Callable[[], bool]) -> APIRouter:
         if first is not None and "thread" in query:  # links that other front ends print
             return go(request, place_of(first, query).url())
         if len(book) == 1 and first is not None:
-            return go(request, place_of(first, query).url("" if book.session(first).default_thread() is not None else "threads"))
+            session = book.session(first)
+            there, place = session.default_thread() is not None, place_of(first, query)
+            if session.is_transcript and "tab" not in query:
+                place = place.to(tab="conversation")  # a transcript is read first
+            return go(request, place.url() if there else place.to(tab="changes").url("threads"))
         found = [file_view(session, slug, partial_of(book.slug_of, slug)) for slug, session in book]
         return html(pages.page("start.html", theme(request), files=found))
 
@@ -149,6 +154,67 @@ def router(book: Book, pages: Pages, stopping: Callable[[], bool]) -> APIRouter:
         lines = [pages.macro("_value.html", "tree_node", child, at._link, at._part) for child in shown]
         more = pages.macro("_value.html", "more_children", drawn, at._link, at._part) if drawn.more else ""
         return html("".join(lines) + more)
+
+    @routes.get("/f/{file}/chat")
+    def earlier_turns(request: Request, file: str) -> Response:
+        """An earlier part of the conversation."""
+        at = desk(request, file)
+        before = number_of(decode(request.scope["query_string"]), "before")
+        if not partial(request):
+            return go(request, at.place.to(tab="conversation").url(extra=[("before", str(before))] if before is not None else []))
+        return html(
+            pages.macro("_chat.html", "beats", chat.conversation(at.session, at.tree, at.place, at.address, before=before))
+        )
+
+    @routes.get("/f/{file}/said")
+    def said(request: Request, file: str) -> Response:
+        """One thing that was said in a turn, in full."""
+        at = desk(request, file)
+        query = decode(request.scope["query_string"])
+        named = {name: query.get(name, "") for name in ("call", "said", "kind")}
+        found = chat.whole(at.session, at.tree, at.place, at.address, **named)
+        if found is None:
+            raise RefError("this turn holds no such text", "the file may have changed: load the page again")
+        return html(pages.macro("_chat.html", "whole", found)) if partial(request) else plain(found.text)
+
+    @routes.get("/f/{file}/picture")
+    def picture(request: Request, file: str) -> Response:
+        """A picture that a turn holds, by its hash; its type is what its bytes say, and one of four."""
+        at = desk(request, file)
+        query = decode(request.scope["query_string"])
+        digest = query.get("sha256", "")
+        branch = at.session.branch(at.address)
+        found = branch.picture(digest) if branch is not None else None
+        if found is None:
+            raise RefError(
+                "this turn holds no picture with this hash", "pictures are PNG, JPEG, GIF or WebP; Raw has everything else"
+            )
+        if query.get("frame") == "1" and partial(request):
+            return html(pages.macro("_chat.html", "shown_picture", at.place.url("picture", [("sha256", digest)])))
+        kind, raw = found
+        return Response(raw, media_type=kind, headers={"Content-Disposition": "inline"})
+
+    @routes.get("/f/{file}/files")
+    def more_files(request: Request, file: str) -> Response:
+        """More files, or earlier events of the one that is looked at."""
+        at = desk(request, file)
+        query = decode(request.scope["query_string"])
+        start, before = number_of(query, "start") or 0, number_of(query, "before")
+        if not partial(request):
+            return go(request, at.place.to(tab="files").url())
+        found = filehistory.files_view(at.session, at.tree, at.place, at.address, start=start, before=before)
+        return html(pages.macro("_chat.html", "file_events" if found.path else "file_rows", found))
+
+    @routes.get("/f/{file}/todos")
+    def earlier_todos(request: Request, file: str) -> Response:
+        """Earlier changes of the list."""
+        at = desk(request, file)
+        before = number_of(decode(request.scope["query_string"]), "before")
+        if not partial(request):
+            return go(request, at.place.to(tab="todos").url())
+        return html(
+            pages.macro("_chat.html", "todo_steps", todolist.todos_view(at.session, at.tree, at.place, at.address, before=before))
+        )
 
     @routes.get("/f/{file}/growth")
     def growth(request: Request, file: str) -> Response:

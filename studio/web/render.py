@@ -23,6 +23,7 @@ STYLES = (
     "css/value.css",
     "css/cards.css",
     "css/chat.css",
+    "css/reading.css",
     "css/branches.css",
     "css/graph.css",
     "css/side.css",
@@ -45,6 +46,7 @@ MODULES = (
     "js/editor.js",
     "js/keep.js",
     "js/messages.js",
+    "js/chat.js",
 )
 
 

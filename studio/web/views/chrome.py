@@ -16,6 +16,8 @@ from studio.web.views.timeline import badges
 TAB_TITLES = {
     "changes": "Changes",
     "conversation": "Conversation",
+    "files": "Files",
+    "todos": "Todos",
     "state": "State",
     "tasks": "Tasks",
     "raw": "Raw",
@@ -81,6 +83,8 @@ class Head:
     across: Across
     kin: tuple[tuple[str, str, str], ...] = ()
     """(words before it, what it is called, link) of what this was made from, and what was made of it, in other threads."""
+    words: str = ""
+    """The first words of a turn, or what its first call is about."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -175,6 +179,9 @@ def head(
     base: Address | None,
     across: Across,
     kin: tuple[tuple[str, str, str], ...] = (),
+    *,
+    turns: bool = False,
+    words: str = "",
 ) -> Head:
     """`compared`: what the changes that are shown are against; `base`: the pinned base of diffs."""
     address = row.checkpoint.address
@@ -195,7 +202,8 @@ def head(
         iso=row.checkpoint.created_at or "",
         because=because,
         badges=badges(row),
-        tabs=_tabs(place, tree),
+        tabs=_tabs(place, tree, turns),
+        words=words,
         compared=_against(tree, address, compared, base),
         base_href=place.to(base=None if base else address.checkpoint_id, base_ns=None if base else address.checkpoint_ns).url(),
         base_title=f"Unpin #{tree.number(base)}: compare with the parent again"
@@ -217,19 +225,24 @@ def _against(tree: CheckpointTree, address: Address, compared: str, base: Addres
     return f"#{tree.number(base)} is pinned" if base is not None else ""
 
 
-def _tabs(place: Place, tree: CheckpointTree) -> tuple[Tab, ...]:
+OF_TURNS = ("conversation", "changes", "files", "todos", "state", "tasks", "raw", "graph", "branches")
+"""The order of the tabs of an agent's transcript."""
+
+
+def _tabs(place: Place, tree: CheckpointTree, turns: bool) -> tuple[Tab, ...]:
+    """`turns`: it is an agent's transcript, which is read first and has files and todos."""
     two = len(leaves(tree)) > 1 or place.base is not None or place.tab == "branches"
     by_id = {action.id: action for action in ACTIONS}
     return tuple(
         Tab(
             tab,
-            TAB_TITLES[tab],
+            "Chat" if turns and tab == "conversation" else TAB_TITLES[tab],
             place.to(tab=tab).url(),
             place.tab == tab,
             key_label(by_id[tab].keys[0]) if tab in by_id else "",
-            hidden=tab == "branches" and not two,
+            hidden=tab == "branches" and not two or tab in ("files", "todos") and not turns and place.tab != tab,
         )
-        for tab in TABS
+        for tab in (OF_TURNS if turns else TABS)
     )
 
 

@@ -8,13 +8,14 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from studio.history.walk import leaves
 from studio.model import Address, Problem, Row
 from studio.render import explained, gate, labels
 from studio.tree import CheckpointTree
 from studio.web.links import Place
+from studio.wording import RowWords
 
 CHUNK = 200
 ROW_HEIGHT = 40
@@ -32,6 +33,12 @@ SOURCES = {"loop": "superstep", "input": "input", "update": "update_state", "for
 OUTSIDE_BADGE = ("≠ outside its writes", "wait")
 Outside = Callable[[Address], tuple[str, ...]]
 """Checkpoint -> channels that changed outside their writes, as far as somebody has looked."""
+
+
+Words = Callable[[Address], RowWords | None]
+"""Turn of a transcript -> what its row says beside its title."""
+QUIET = frozenset(("messages", "tokens", "context_tokens", "cost_usd"))
+"""Channels that nearly every turn of a transcript writes: no news in a row."""
 
 
 def no_channels(_address: Address) -> tuple[str, ...]:
@@ -81,6 +88,10 @@ class RowView:
     strokes: tuple[Stroke, ...]
     shape: Shape
     status: str
+    words: str = ""
+    """Of a turn of a transcript: its first words, or what its first call is about."""
+    count: str = ""
+    is_prompt: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,13 +134,16 @@ def timeline(
     visible: Sequence[int] = (),
     of_file: Sequence[Problem] = (),
     outside: Outside = no_channels,
+    words: Words | None = None,
 ) -> Timeline:
     """The whole timeline with only the chunks filled that hold the cursor or a visible row. Of the file's problems, those that do
     not concern another thread."""
     total = len(tree)
     cursor = tree.index(place.address) if place.at and place.address in tree else 0
     wanted = {cursor // CHUNK, *(index // CHUNK for index in visible)}
-    chunks = tuple(chunk(tree, place, start, load=start // CHUNK in wanted, outside=outside) for start in range(0, total, CHUNK))
+    chunks = tuple(
+        chunk(tree, place, start, load=start // CHUNK in wanted, outside=outside, words=words) for start in range(0, total, CHUNK)
+    )
     return Timeline(
         summary=_summary(tree),
         chunks=chunks,
@@ -158,17 +172,30 @@ def _summary(tree: CheckpointTree) -> str:
     return " · ".join(parts)
 
 
-def chunk(tree: CheckpointTree, place: Place, start: int, *, load: bool = True, outside: Outside = no_channels) -> Chunk:
+def chunk(
+    tree: CheckpointTree,
+    place: Place,
+    start: int,
+    *,
+    load: bool = True,
+    outside: Outside = no_channels,
+    words: Words | None = None,
+) -> Chunk:
     count = min(CHUNK, len(tree) - start)
     link = place.to(at=None, ns="", path=None, tab="changes").url("rows", [("start", str(start))])
-    return Chunk(start, count, _rows(tree, place, start, start + count, outside) if load else None, link)
+    return Chunk(start, count, _rows(tree, place, start, start + count, outside, words) if load else None, link)
 
 
-def _rows(tree: CheckpointTree, place: Place, start: int, stop: int, outside: Outside) -> tuple[RowView, ...]:
+def _rows(
+    tree: CheckpointTree, place: Place, start: int, stop: int, outside: Outside, words: Words | None
+) -> tuple[RowView, ...]:
     low = max(0, start - 1)
     rows = tree.rows(low, stop + 1)
     pen = _Pen(rows, tree.lane_count)
-    return tuple(_row(tree, place, rows, index, low, pen, outside) for index in range(start - low, min(stop - low, len(rows))))
+    found = (_row(tree, place, rows, index, low, pen, outside) for index in range(start - low, min(stop - low, len(rows))))
+    if words is None:
+        return tuple(found)
+    return tuple(_turn(view, rows[at], words(rows[at].checkpoint.address)) for at, view in enumerate(found, start - low))
 
 
 def _row(tree: CheckpointTree, place: Place, rows: Sequence[Row], index: int, low: int, pen: _Pen, outside: Outside) -> RowView:
@@ -196,6 +223,35 @@ def _row(tree: CheckpointTree, place: Place, rows: Sequence[Row], index: int, lo
         strokes=pen.strokes(index),
         shape=pen.shape(index),
         status=labels.status_word(row.status) if row.status else "",
+    )
+
+
+def _turn(view: RowView, row: Row, said: RowWords | None) -> RowView:
+    """A row of a transcript: who it was and what was said in place of the channels that every turn writes."""
+    if said is None:
+        return view
+    badges_ = [badge for badge in view.badges if badge[0] != "failed"]
+    if said.badge:
+        badges_.append((said.badge, said.badge_kind))
+    elif row.status == "failed":
+        badges_.append(("failed", "fail"))
+    if row.is_leaf and not row.is_head and not row.depth:
+        badges_.append(("abandoned", "left"))
+    news = [gate.line(name, 22) for name in row.channels if name not in QUIET]
+    plain = said.words and view.title in ("prompt", "context", "answer")
+    title = "" if plain else view.title
+    who = "" if title and said.who == "assistant" else view.title if plain and not row.depth else said.who
+    facts = [f"#{view.number}", *([who] if who else []), *([] if row.checkpoint.parent_checkpoint_id is None else news[:3])]
+    return replace(
+        view,
+        title=title,
+        words=said.words,
+        subtitle=" · ".join(facts),
+        badges=tuple(badges_),
+        chips=(),
+        more_chips=0,
+        count=said.count,
+        is_prompt=view.title == "prompt",
     )
 
 
