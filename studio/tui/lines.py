@@ -20,7 +20,7 @@ from textual.strip import Strip
 from textual.visual import Visual
 
 from studio.model import Address
-from studio.tui.messages import JumpTo, PathChosen, PathSelected
+from studio.tui.messages import ActChosen, JumpTo, PathChosen, PathSelected
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,10 +46,14 @@ class Line:
     """One row, cut at its end."""
     fold: bool = False
     """Wrapped at any character (paths of files), not between words."""
+    act: str = ""
+    """What choosing it does, by a name that the screen knows: selectable."""
+    mark: bool = False
+    """Where reading begins, for `read_from_mark`."""
 
     @property
     def selectable(self) -> bool:
-        return self.path is not None or self.address is not None or bool(self.folded)
+        return self.path is not None or self.address is not None or bool(self.folded) or bool(self.act)
 
 
 ROOM_FOR_WORDS = 18
@@ -126,6 +130,24 @@ class LineView(ScrollView, can_focus=True):
         if self._follow and at_end:
             self.scroll_end(animate=False, force=True, immediate=True)
         self.refresh()
+
+    def read_from_mark(self) -> None:
+        """Show the end, or the marked line where that is above the window."""
+        marked = next((index for index, (line, _) in enumerate(self._lines) if line.mark), None)
+        if marked is None or not self._layout:
+            self.scroll_end(animate=False)
+            return
+        end = max(0, len(self._layout) - self.scrollable_content_region.height)
+        self.set_reactive(LineView.cursor, marked)
+        self.scroll_to(y=min(end, self._starts[marked]), animate=False, force=True, immediate=True)
+        self.refresh()
+
+    def grow_upward(self, lines: Iterable[Line]) -> None:
+        """Show more lines above those that are shown; what is read stays where it is."""
+        below = len(self._layout) - self.scroll_offset.y
+        self.show(lines, keep=True)
+        self.scroll_to(y=max(0, len(self._layout) - below), animate=False, force=True, immediate=True)
+        self._cursor_into_view()
 
     @property
     def lines(self) -> tuple[Line, ...]:
@@ -324,7 +346,9 @@ class LineView(ScrollView, can_focus=True):
         line = self.selected
         if line is None:
             return
-        if line.address is not None:
+        if line.act:
+            self.post_message(ActChosen(line.act))
+        elif line.address is not None:
             self.post_message(JumpTo(line.address))
         elif line.path is not None:
             self.post_message(PathChosen(line.path))
@@ -356,7 +380,9 @@ class LineView(ScrollView, can_focus=True):
             return
         again = self.cursor == index
         self.cursor = index
-        if line.folded and line.path is None and line.address is None:
+        if line.act:
+            self.action_choose()
+        elif line.folded and line.path is None and line.address is None:
             self.action_unfold()
         elif event.chain == 2 or (again and line.address is not None and line.path is None):
             self.action_choose()

@@ -23,16 +23,18 @@ from studio.tui.futures import Futures
 from studio.tui.header import HeaderLine
 from studio.tui.keys import KeyLine
 from studio.tui.lines import BLANK, Line, LineView
-from studio.tui.messages import Failed, PaneDrawn, PathSelected, PointFailed, PointLoaded, StoreChanged, WhyDrawn
+from studio.tui.messages import ActChosen, Failed, PaneDrawn, PathSelected, PointFailed, PointLoaded, StoreChanged, WhyDrawn
 from studio.tui.moving import Moving
 from studio.tui.opening import Opening
-from studio.tui.panes import changes, conversation, graph, raw, tasks
+from studio.tui.panes import changes, conversation, files, graph, raw, tasks, todos
 from studio.tui.panes.state import StatePane
 from studio.tui.point import Point
 from studio.tui.revealing import Revealing
 from studio.tui.rows import RowView
+from studio.tui.strip import StripLine
 from studio.tui.tabs import TABS, TabLine
 from studio.tui.timeline import Timeline
+from studio.wording import RowWords, row_words
 
 if TYPE_CHECKING:
     from studio.session import Session
@@ -75,6 +77,11 @@ class MainScreen(Copying, Revealing, Moving, Futures, Opening):
         self._why_asked: tuple[Address, str | None] | None = None
         self._unsubscribe: Callable[[], None] = lambda: None
         self._said_title = ""
+        self._turns = bool(getattr(session, "is_transcript", False))
+        self._read_first = self._turns
+        """A transcript is read first: its first point is shown as a chat."""
+        self._windows = 1
+        """Windows of the conversation that are shown."""
 
     # ------------------------------------------------------------------ layout
 
@@ -89,10 +96,13 @@ class MainScreen(Copying, Revealing, Moving, Futures, Opening):
             yield Timeline(id="timeline")
             with Vertical(id="right"):
                 with Vertical(id="centre"):
+                    yield StripLine(id="strip")
                     yield TabLine(id="tabs")
                     with ContentSwitcher(initial="changes", id="panes"):
                         yield LineView(id="changes")
                         yield LineView(id="conversation")
+                        yield LineView(id="files")
+                        yield LineView(id="todos")
                         yield StatePane(id="state")
                         yield LineView(id="tasks")
                         yield LineView(id="raw")
@@ -105,6 +115,9 @@ class MainScreen(Copying, Revealing, Moving, Futures, Opening):
         self.query_one("#centre").border_title = Content("")
         self.query_one("#why").border_title = Content("why")
         self.timeline.focus()
+        if self._turns:
+            self.query_one("#tabs", TabLine).of_turns(True)
+            self.timeline.say_words(self._row_words)
         self.query_one("#changes", LineView).show([Line(draw.own("Opening …", "$faint"), 1)])
         self._unsubscribe = self.session.subscribe(self._store_changed)
         self.open_first()
@@ -158,8 +171,15 @@ class MainScreen(Copying, Revealing, Moving, Futures, Opening):
         row = self.here
         if row is None or row.checkpoint.address != event.point.address or event.serial < self._loaded:
             return
+        if self.point is None or self.point.address != event.point.address:
+            self._windows = 1
         self.point, self._loaded = event.point, event.serial
         self.query_one("#tabs", TabLine).say(event.point.against)
+        self.query_one("#strip", StripLine).say(event.point.strip)
+        if self._read_first:
+            self._read_first = False
+            if self.tab == "changes":
+                self.show_tab("conversation")
         if self.session.outside(event.point.address):
             self.timeline.mark_outside(event.point.address)
         self._say_title()
@@ -233,7 +253,11 @@ class MainScreen(Copying, Revealing, Moving, Futures, Opening):
             if name == "changes":
                 lines = changes.build(at, tree)
             elif name == "conversation":
-                lines = conversation.build(at, tree, self.session)
+                lines = conversation.build(at, tree, self.session, self._windows)
+            elif name == "files":
+                lines = files.build(at, tree, self.session)
+            elif name == "todos":
+                lines = todos.build(at, tree, self.session)
             elif name == "tasks":
                 lines = tasks.build(at, tree)
             elif name == "graph":
@@ -254,10 +278,24 @@ class MainScreen(Copying, Revealing, Moving, Futures, Opening):
         same = getattr(view, "shown_address", None) == address
         self._drawn[event.pane] = event.serial
         view.shown_address = address  # type: ignore[attr-defined]
-        view.show(event.lines, keep=same)
+        if same and event.pane == "conversation" and self._windows > 1:
+            view.grow_upward(event.lines)
+        else:
+            view.show(event.lines, keep=same)
         if event.pane == "conversation" and not same:
-            view.scroll_end(animate=False)
+            view.read_from_mark()
         self.explain_soon()
+
+    def on_act_chosen(self, event: ActChosen) -> None:
+        event.stop()
+        if event.act == conversation.EARLIER:
+            self._windows += 1
+            self.draw_anew("conversation")
+
+    def _row_words(self, address: Address) -> RowWords | None:
+        """What a row of a transcript says beside its title."""
+        found = self.session.brief(address)
+        return row_words(found, show_secrets=self.session.show_secrets) if found is not None else None
 
     def show_value(self, address: Address, path: str) -> None:
         self._wanted = None
@@ -326,6 +364,8 @@ class MainScreen(Copying, Revealing, Moving, Futures, Opening):
         """Whether an action of the table makes sense now."""
         needs = BY_ID[action_id].needs
         if "checkpoint" in needs and self.here is None:
+            return False
+        if "turns" in needs and not self._turns:
             return False
         if "scratch" in needs and (self.here is None or self.here.checkpoint.origin != "scratch"):
             return False

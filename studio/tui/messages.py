@@ -19,6 +19,13 @@ if TYPE_CHECKING:
 
 
 @dataclass
+class ActChosen(Message):
+    """A line that does something was chosen."""
+
+    act: str
+
+
+@dataclass
 class ThreadsLoaded(Message):
     """A batch of the thread list; `finished` on the last one."""
 

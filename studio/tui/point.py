@@ -5,13 +5,15 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from studio import kinship
+from studio import kinship, reading
 from studio.calling import Caller, SubgraphRun
 from studio.errors import StudioError
 from studio.growing import Compared
 from studio.model import Address, Checkpoint, Comparison, Row, State
+from studio.reading import Strip
 from studio.render import gate
 from studio.tui import draw
+from studio.tui.strip import BARS
 
 if TYPE_CHECKING:
     from studio.session import Session
@@ -40,6 +42,9 @@ class Point:
     kin: tuple[tuple[str, Address], ...] = ()
     """(words, checkpoint) of what this was made from and what was made of it, in other threads."""
 
+    strip: Strip | None = None
+    """What the turns of a transcript took."""
+
     @property
     def address(self) -> Address:
         return self.row.checkpoint.address
@@ -62,7 +67,13 @@ def load(session: Session, tree: CheckpointTree, address: Address, base: Address
         session.subgraph_runs(state),
         session.show_secrets,
         _kin(session, state.checkpoint),
+        strip=_strip(session, address),
     )
+
+
+def _strip(session: Session, address: Address) -> Strip | None:
+    branch = session.branch(address)
+    return reading.strip(branch, BARS) if branch is not None else None
 
 
 def _kin(session: Session, checkpoint: Checkpoint) -> tuple[tuple[str, Address], ...]:

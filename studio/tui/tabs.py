@@ -10,10 +10,15 @@ from textual.message import Message
 from textual.reactive import reactive
 from textual.widgets import Static
 
-TABS = ("changes", "conversation", "state", "tasks", "raw", "graph")
+TABS = ("changes", "conversation", "files", "todos", "state", "tasks", "raw", "graph")
+OF_STATES = ("changes", "conversation", "state", "tasks", "raw", "graph")
+OF_TURNS = ("conversation", "changes", "files", "todos", "state", "raw", "graph", "tasks")
+"""The tabs of an agent's transcript, which is read first."""
 TITLES = {
     "changes": "Changes",
     "conversation": "Conversation",
+    "files": "Files",
+    "todos": "Todos",
     "state": "State",
     "tasks": "Tasks",
     "raw": "Raw",
@@ -23,7 +28,7 @@ _SHORT = {"conversation": "Chat"}
 
 
 class TabLine(Static):
-    """One line of tabs; a click or the keys 1 to 6 choose."""
+    """One line of tabs; a click or their keys choose."""
 
     DEFAULT_CSS = "TabLine { height: 2; background: $surface; padding: 0 1; }"
     active: reactive[str] = reactive("changes", init=False)
@@ -35,12 +40,18 @@ class TabLine(Static):
     def __init__(self, *, id: str | None = None) -> None:
         super().__init__("", markup=False, id=id)
         self._against = ""
+        self._turns = False
         self._spots: list[tuple[int, int, str]] = []
 
     def say(self, against: str) -> None:
         if against != self._against:
             self._against = against
             self._draw()
+
+    def of_turns(self, turns: bool) -> None:
+        """Show the tabs of a transcript, or those of a database."""
+        self._turns = turns
+        self._draw()
 
     def watch_active(self, _active: str) -> None:
         self._draw()
@@ -52,7 +63,11 @@ class TabLine(Static):
         width = self.content_size.width
         if width <= 0:
             return
-        names = {tab: TITLES[tab] for tab in TABS}
+        names = {tab: TITLES[tab] for tab in (OF_TURNS if self._turns else OF_STATES)}
+        if self.active not in names:
+            names[self.active] = TITLES[self.active]
+        if self._turns:
+            names.update(_SHORT)
         gap = 3
         if sum(len(name) + gap for name in names.values()) + len(self._against) + 6 > width:
             names.update(_SHORT)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from textual.content import Content
@@ -11,6 +12,7 @@ from studio.model import Address, Row
 from studio.render import explained, gate, labels
 from studio.tui import draw, lanes
 from studio.tui.rows import RowView
+from studio.wording import RowWords
 
 if TYPE_CHECKING:
     from studio.tree import CheckpointTree
@@ -43,6 +45,12 @@ class Timeline(RowView):
         """The checkpoint that diffs are pinned to, marked in the list."""
         self._lane_window = (0, 1)
         self._outside: set[Address] = set()
+        self._words: Callable[[Address], RowWords | None] | None = None
+
+    def say_words(self, words: Callable[[Address], RowWords | None]) -> None:
+        """Of a transcript: each row says what was said, in place of the channels that it wrote."""
+        self._words = words
+        self._strips.clear()
 
     @property
     def row_count(self) -> int:
@@ -184,6 +192,9 @@ class Timeline(RowView):
         used = 1 + 2 * (stop - first) + beside
         digits = max(3, *(len(other.number) for other in self._chunks.get(index // CHUNK, (row,))))
         address = row.checkpoint.address
+        said = self._words(address) if self._words is not None else None
+        if said is not None:
+            return [_turn(pieces, used, row, said, width, digits, pinned=address == self.base)]
         return [_rest(pieces, used, row, width, digits, pinned=address == self.base, outside=address in self._outside)]
 
 
@@ -211,6 +222,45 @@ def _rest(
         line = line + Content(" ") + Content.styled(f" {badge[0]} ", f"{badge[1]} on $chip")
     fill = width - line.cell_length - len(chips) - len(time) - 1
     return line + Content(" " * max(0, fill)) + Content.styled(chips, "$quiet") + Content.styled(time, "$faint")
+
+
+def _turn(
+    pieces: list[tuple[str, str] | Content], used: int, row: Row, said: RowWords, width: int, digits: int, *, pinned: bool
+) -> Content:
+    """Number, tools, what was said or what the first call is about, then the time at the right edge, as far as they fit."""
+    number_text = f"{draw.number(row):<{min(digits, 8)}} "
+    title = draw.title(row, 48)
+    plain = bool(said.words) and title in ("prompt", "context", "answer")
+    badge = _badge(row, pinned)
+    if badge and badge[0] in ("failed", "ready"):
+        badge = None
+    if said.badge:
+        badge = (
+            "✕ error" if said.badge == "service error" else f"✕ {said.badge.removesuffix('failed').strip()}".rstrip(),
+            "$error",
+        )
+    elif row.is_leaf and not row.is_head and not row.depth and badge is None:
+        badge = ("abandoned", "$faint")
+    gap = draw.gap(row)
+    time = f" {labels.duration(gap):>7}" if width >= 50 and gap is not None else ""
+    count = f" {said.count}" if said.count and width >= 50 else ""
+    room = width - used - len(number_text) - 1 - len(time) - len(count) - (len(badge[0]) + 3 if badge else 0)
+    if room < LEAST_LABEL and badge and not said.badge:
+        room, badge = room + len(badge[0]) + 3, None
+    line = Content.assemble(*pieces, (number_text, "$faint"))
+    if plain:
+        line = line + draw.own(said.words, "bold $foreground" if title == "prompt" else "$foreground").truncate(
+            max(4, room), ellipsis=True
+        )
+    else:
+        shown = Content.styled(title, "bold $foreground")
+        if said.words:
+            shown = shown.truncate(max(4, room * 3 // 5), ellipsis=True) + Content.styled(f" {said.words}", "$quiet")
+        line = line + shown.truncate(max(4, room), ellipsis=True)
+    if badge:
+        line = line + Content(" ") + Content.styled(f" {badge[0]} ", f"{badge[1]} on $chip")
+    fill = width - line.cell_length - len(count) - len(time) - 1
+    return line + Content(" " * max(0, fill)) + Content.styled(count, "$quiet") + Content.styled(time, "$faint")
 
 
 def _badge(row: Row, pinned: bool) -> tuple[str, str] | None:

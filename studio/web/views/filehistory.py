@@ -102,7 +102,7 @@ def files_view(
         more_href=place.url("files", [("start", str(start + PAGE))]),
         summary=" · ".join(
             part
-            for part in (f"{len(changed):,} changed" if changed else "", count, f"{len(only):,} only read" if only else "")
+            for part in (f"{len(changed):,} changed" if changed else "", count, f"{len(only):,} not changed" if only else "")
             if part
         ),
     )

@@ -15,6 +15,7 @@ async def test_the_terminal_shows_turns_changes_and_refuses_a_fork(tmp_path: Pat
         async with driven(session, None, (140, 45)) as drive:
             await drive.loaded()
             assert "nothing can be forked" in drive.text("#header")
+            await drive.press("1")
             await drive.go("3")
             await drive.shows("completed")
             assert "TodoWrite" in drive.text()
