@@ -206,7 +206,7 @@ def item_words(item: Said) -> str:
     word = KIND_WORDS.get(item.kind, item.kind)
     name = gate.line(secrets.mask_text(item.name[:400]), 160)
     if item.kind == "command":
-        return name or word
+        return name or "what a command printed"
     if item.kind == "compacted":
         return compaction_words(text_of(item.pieces)) or word
     if item.kind in ("note", "result"):

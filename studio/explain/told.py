@@ -21,6 +21,11 @@ TouchState = Literal["read", "created", "edited", "deleted", "failed"]
 _COMMAND = re.compile(r"<command-name>\s*(.*?)\s*</command-name>", re.DOTALL)
 _COMMAND_ARGS = re.compile(r"<command-args>\s*(.*?)\s*</command-args>", re.DOTALL)
 _OUTPUT = re.compile(r"<(local-command-stdout|local-command-stderr|bash-input|bash-stdout|bash-stderr)>(.*?)</\1>", re.DOTALL)
+_WRAPPED = re.compile(
+    r"<(command-name|command-message|command-args|local-command-stdout|local-command-stderr|bash-input|bash-stdout|bash-stderr)>"
+    r".*?</\1>",
+    re.DOTALL,
+)
 _NOTIFIED = "<task-notification>"
 _SUMMARY = re.compile(r"<summary>\s*(.*?)\s*</summary>", re.DOTALL)
 _RESULT = re.compile(r"<result>\s*(.*?)\s*</result>", re.DOTALL)
@@ -173,13 +178,16 @@ def _read(kind: SaidKind, name: str, parts: tuple[Piece, ...], queued: bool) -> 
         told_, result = _SUMMARY.search(text), _RESULT.search(text)
         words = told_[1] if told_ else "an agent reported"
         if queued:
-            return "note", words, ()
+            return "note", words, parts
         return "result", words, (Piece("text", result[1]),) if result else parts
     if kind in ("context", "command", "prompt") and head.startswith(("<command-", "<local-command-", "<bash-")):
         called, given, output = _COMMAND.search(text), _COMMAND_ARGS.search(text), [one[1] for one in _OUTPUT.findall(text)]
         words = " ".join(part for part in (called[1] if called else "", given[1] if given else "") if part)
         said = "\n".join(one.strip("\n") for one in output if one.strip())
-        return "command", words, (Piece("text", said),) if said else ()
+        beside = _WRAPPED.sub("", text).strip()  # words of a person around the tags are never dropped
+        if (words or said) and not beside:
+            return "command", words, (Piece("text", said),) if said else ()
+        return "context" if kind == "command" else kind, name, parts
     return kind, name, parts
 
 

@@ -179,6 +179,8 @@ def test_a_report_of_an_agent_and_a_command_are_unwrapped(tmp_path: Path) -> Non
     book = Book()
     book.prompt("<command-name>/model</command-name><command-args>large</command-args>")
     book.prompt("<local-command-stdout>Set to large</local-command-stdout>")
+    book.prompt("<local-command-caveat>Not for you.</local-command-caveat>", isMeta=True)
+    book.prompt("<command-name>/x</command-name> and more")
     book.prompt("Go.")
     report = "<task-notification><task-id>t</task-id><summary>Agent done</summary><result>42</result></task-notification>"
     book.prompt(report)
@@ -188,6 +190,8 @@ def test_a_report_of_an_agent_and_a_command_are_unwrapped(tmp_path: Path) -> Non
     assert told == [
         ("command", "/model large", ""),
         ("command", "", "Set to large"),
+        ("context", "context", "<local-command-caveat>Not for you.</local-command-caveat>"),
+        ("context", "context", "<command-name>/x</command-name> and more"),
         ("prompt", "", "Go."),
         ("result", "Agent done", "42"),
     ]

@@ -22,6 +22,8 @@ EARLIER = "earlier"
 """What the line above the window does: more of the conversation."""
 FOLDED = 4_000
 """Characters of thinking, context or a summary that unfold."""
+SHORT = 300
+"""What a program says in so few characters needs no folding."""
 _STYLES = {"prompt": "$lane-fork", "answer": "$primary", "result": "$lane-sub"}
 _STATES = {
     "answered": ("✓", "$success"),
@@ -148,7 +150,7 @@ class _Pen:
                 )
             )
         sign = "▸ " if inside else "· "
-        if len(inside) == 1 and item.kind in ("retry", "note", "command"):
+        if len(inside) == 1 and len(text) <= SHORT and item.kind in ("retry", "note", "command"):
             lines += [Line(draw.own(words, style), 3), *inside]
         else:
             lines.append(Line(draw.own(sign + words, style), 3, folded=tuple(inside), hanging=2))

@@ -177,7 +177,8 @@ class _Pen:
             ),
             folded="" if shown else wording.item_words(item),
             text="" if item.kind == "compacted" and wording.compaction_words(text) else folded.strip("\n"),
-            open=not shown and (not self.is_transcript and len(text) <= SHORT or item.kind in ("retry", "note")),
+            open=not shown
+            and (not self.is_transcript and len(text) <= SHORT or item.kind in ("retry", "note") and len(text) <= SHORT),
             pictures=tuple(self.picture(piece.chip, at) for piece in item.pieces if piece.chip is not None),
             others=tuple(gate.line(piece.text, 200) for piece in item.pieces if piece.kind == "other"),
             calls=tuple(self.call(call, at, current) for call in item.calls),
