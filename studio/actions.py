@@ -52,15 +52,6 @@ ACTIONS: tuple[Action, ...] = (
     Action("search", "Search", "Find a text in the values of this thread, then of the file.", ("slash",), footer=True),
     Action("changes", "Changes", "What this superstep changed, and which task wrote it.", ("1",), ("checkpoint",), "View"),
     Action("conversation", "Conversation", "This branch read as one chat.", ("2",), ("checkpoint",), "View"),
-    Action(
-        "files",
-        "Files",
-        "What happened to each file of an agent's session, edit by edit.",
-        ("8",),
-        ("checkpoint", "turns"),
-        "View",
-    ),
-    Action("todos", "Todos", "The agent's list of todos, and how it got there.", ("9",), ("checkpoint", "turns"), "View"),
     Action("state", "State", "Every value at this checkpoint.", ("3",), ("checkpoint",), "View"),
     Action(
         "tasks",
@@ -88,6 +79,15 @@ ACTIONS: tuple[Action, ...] = (
         ("checkpoint",),
         "View",
     ),
+    Action(
+        "files",
+        "Files",
+        "What happened to each file of an agent's session, edit by edit.",
+        ("8",),
+        ("checkpoint", "turns"),
+        "View",
+    ),
+    Action("todos", "Todos", "The agent's list of todos, and how it got there.", ("9",), ("checkpoint", "turns"), "View"),
     Action(
         "reveal",
         "Reveal",
