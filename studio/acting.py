@@ -17,6 +17,9 @@ if TYPE_CHECKING:
     from studio.forks.forker import Forker
     from studio.forks.promote import Branch
     from studio.forks.scratch import Scratch
+    from studio.forks.sessions.forking import SessionForker
+    from studio.forks.sessions.outlook import Outlook
+    from studio.forks.sessions.versions import Moment
     from studio.overlay import Overlay
     from studio.requests import ForkPreview, ForkRequest, ForkResult, GraphSpec, Promotion, RunEvent, RunPlan, RunRequest
     from studio.running.candidates import Candidates
@@ -39,6 +42,7 @@ class Acting(ABC):
         self._graph = graph
         self._forker: Forker | None = None
         self._runs: Runs | None = None
+        self._sessions: SessionForker | None = None
 
     @property
     @abstractmethod
@@ -80,8 +84,42 @@ class Acting(ABC):
                 self._forker = Forker(self.overlay, self.explainer, self.scratch)
             return self._forker
 
+    @property
+    def sessions(self) -> SessionForker | None:
+        """Makes forks of agents' sessions, where the location holds transcripts."""
+        if self.store.kind != "transcript":
+            return None
+        with self._lock:
+            if self._sessions is None:
+                from studio.forks.sessions.forking import SessionForker
+                from studio.stores.transcripts.store import TranscriptStore
+
+                assert isinstance(self.store, TranscriptStore)
+                self._sessions = SessionForker(self.store)
+            return self._sessions
+
+    def files_at(self, address: Address) -> Moment:
+        """The files of an agent's session as they were at a turn. PatchError: this is no session. RefError: not there."""
+        if self.sessions is None:
+            raise PatchError("This file holds checkpoints: they keep no files.", "Name an agent's session.", "no-session")
+        return self.sessions.files_at(address)
+
+    def outlook(self, address: Address) -> Outlook:
+        """What was done outside of an agent's session after a turn, which a fork does not undo. As `files_at`."""
+        if self.sessions is None:
+            raise PatchError("This file holds checkpoints: they keep no files.", "Name an agent's session.", "no-session")
+        return self.sessions.outlook(address)
+
+    def lay_files(self, moment: Moment, folder: str) -> dict[str, str]:
+        """Write the known files of a moment into a new folder; path -> where it was written. UsageError: it is not new."""
+        from studio.forks.sessions.laying import lay
+
+        return lay(moment, folder)
+
     def preview(self, request: ForkRequest) -> ForkPreview:
         """What a fork would do, before anything is written."""
+        if self.sessions is not None:
+            return self.sessions.preview(request)
         if refused := self._refusal(request):
             from studio.requests import ForkPreview
 
@@ -99,9 +137,11 @@ class Acting(ABC):
 
     def fork(self, request: ForkRequest) -> ForkResult:
         """Write the fork, read it back, and say what came out. Raises PatchError or RunError with the reason of a refusal."""
-        if refused := self._refusal(request):
+        if self.sessions is None and (refused := self._refusal(request)):
             raise refused
-        if request.is_update:
+        if (sessions := self.sessions) is not None:
+            result = sessions.fork(request, self._whole().number(request.address))
+        elif request.is_update:
             result = self.run_room.update_state(self._with_graph(request))
         else:
             result = self.forker.fork(request)

@@ -340,7 +340,7 @@ class Forest:
             paths = list(dict.fromkeys(change.path for change in changes))
             verb = "remove" if all(change.op == "remove" for change in changes) else "set"
             parts.append(f"{verb} {paths[0]}" + (f" +{len(paths) - 1}" if len(paths) > 1 else ""))
-        if after.next != before.next and after.next:
+        if after.next != before.next and after.next and self._overlay.kind != "transcript":
             parts.append("goto " + ", ".join(name or "?" for name in after.next))
         if origin.thread_id != fork.thread_id:
             number = self._number_in(origin)

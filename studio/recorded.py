@@ -15,6 +15,8 @@ from studio.stores.view import part_of
 
 if TYPE_CHECKING:
     from studio.forks.scratch import Scratch, Written
+    from studio.forks.sessions.kept import Kept
+    from studio.forks.sessions.place import Sheet
     from studio.requests import GraphSpec
 
 
@@ -31,6 +33,8 @@ class Recorded(Acting):
         self._scratch: Scratch | None = None
         self._unread: dict[str, Problem] = {}
         """Path -> what is said of a file of ours that cannot be read."""
+        self._kept: Kept | None = None
+        """Forks of sessions, where the location holds transcripts."""
 
     @property
     def scratch_path(self) -> str:
@@ -53,6 +57,9 @@ class Recorded(Acting):
 
     def _open_scratch(self) -> None:
         """Lay the scratch file over the base once it exists."""
+        if self.store.kind == "transcript":
+            self._open_kept()
+            return
         scratch = self.scratch
         if self.overlay.scratch is None and scratch.exists() and not scratch.is_store:
             try:
@@ -61,6 +68,20 @@ class Recorded(Acting):
             except OpenError as error:  # the opened file is still there to be read
                 self._note_unread(scratch.path, error)
         self._read_origins()
+
+    def _open_kept(self) -> None:
+        if self._kept is None:
+            from studio.forks.sessions.kept import Kept
+            from studio.stores.transcripts.store import TranscriptStore
+
+            assert isinstance(self.store, TranscriptStore)
+            self._kept = Kept(self.store)
+        self._kept.look()
+        self._read_origins()
+
+    def kept_fork(self, address: Address) -> Sheet | None:
+        """What is noted of a fork of an agent's session that ends at this turn: how its program goes on from it."""
+        return self._kept.fork_at(address) if self._kept is not None else None
 
     def _note_unread(self, path: str, error: OpenError) -> None:
         self._unread[path] = Problem("forks-unreadable", path, f"forks or runs that were kept cannot be read: {error.message}")
@@ -74,6 +95,8 @@ class Recorded(Acting):
 
     def _origins(self) -> dict[Address, tuple[Address, str]]:
         """Fork -> (origin, hash of its blob), as recorded now."""
+        if self._kept is not None:
+            return self._kept.origins()
         scratch = self.scratch
         try:
             found = scratch.origins() if scratch.exists() or os.path.exists(scratch.notes_path) else {}

@@ -70,11 +70,37 @@ class ForkRequest(Struct, frozen=True):
     """Channels of `update` that replace what is stored instead of going through the reducer."""
     beside: tuple[NodeUpdate, ...] = ()
     """Further nodes to write as, in the same superstep."""
+    install: bool = False
+    """Of a session: put the fork where its program looks for sessions."""
+    record: str | None = None
+    """Of a session: what the person named, where that was a record inside the turn."""
 
     @property
     def updates(self) -> tuple[NodeUpdate, ...]:
         """All that `update_state` is asked to write; () for the other acts."""
         return (NodeUpdate(self.as_node, self.update, self.overwrite), *self.beside) if self.is_update else ()
+
+
+class Resume(Struct, frozen=True):
+    """How a program goes on from the fork of a session."""
+
+    session: str
+    """Id of the new session."""
+    program: str
+    """`Claude Code` or `Codex`; empty where no program keeps such files."""
+    version: str | None
+    """The one that wrote the session."""
+    cwd: str | None
+    prompt: str | None
+    """What to say next: the prompt that was forked, edited perhaps; it is not stored."""
+    commands: Mapping[str, str]
+    """`interactive` and `print`, to be copied into a shell."""
+    target: str | None
+    """Where the program looks for the file."""
+    installed: str | None
+    """The same, once it lies there."""
+    notes: tuple[str, ...] = ()
+    warnings: tuple[str, ...] = ()
 
 
 class ForkResult(Struct, frozen=True):
@@ -93,6 +119,8 @@ class ForkResult(Struct, frozen=True):
     created: tuple[Address, ...]
     updates: tuple[NodeUpdate, ...] = ()
     """What was written as which node, where that was the act."""
+    session: Resume | None = None
+    """Of a forked session."""
 
 
 class PromotedRow(Struct, frozen=True):
@@ -163,6 +191,8 @@ class ForkPreview(Struct, frozen=True):
     """The graph's LangGraph has `Overwrite`, which sets such a channel instead."""
     as_node: str | None = None
     """The node that is written as, also where LangGraph chose it."""
+    session: Resume | None = None
+    """Of a session."""
 
 
 class RunRequest(Struct, frozen=True):

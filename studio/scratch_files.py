@@ -13,6 +13,7 @@ from studio.errors import OpenError, PatchError, RefError
 from studio.forks.scratch import (
     SUFFIX,
     Scratch,
+    default_folder,
     is_scratch_file,
     lies_with_ours,
     look,
@@ -21,6 +22,7 @@ from studio.forks.scratch import (
     our_folders,
     tables_in,
 )
+from studio.forks.sessions import place
 from studio.forks.writing import write_transaction
 from studio.stores import open_store
 from studio.stores.sniff import SIDES
@@ -52,6 +54,8 @@ def path_for(location: str, view: View = PLAIN) -> str:
     """Where forks of a location, or of a part of it, go, whether or not there are any yet."""
     try:
         with contextlib.closing(open_store(location, view)) as store:
+            if store.kind == "transcript":
+                return str(place.folder_of(location) if os.path.isfile(location) else default_folder())
             return Scratch(location, part=part_of(store)).path
     except OpenError:  # gone, perhaps; its forks may be there
         if view.tables is not None and os.path.exists(location):
@@ -61,8 +65,27 @@ def path_for(location: str, view: View = PLAIN) -> str:
 
 def list_files() -> list[ScratchFile]:
     """All scratch files in the user's data folder (and in the temporary one, when that is used), by name."""
-    places = [place for place in our_folders() if place.is_dir()]
-    return [describe(str(path)) for place in places for path in sorted(place.glob("*" + SUFFIX))]
+    folders = [folder for folder in our_folders() if folder.is_dir()]
+    found = [describe(str(path)) for folder in folders for path in sorted(folder.glob("*" + SUFFIX))]
+    return [*found, *_sessions()]
+
+
+def _sessions() -> list[ScratchFile]:
+    """One line for the forks of each agent's session: their folder."""
+    by_source: dict[tuple[str, str], list[place.Sheet]] = {}
+    for sheet in place.sheets():
+        by_source.setdefault((os.path.dirname(sheet.path), sheet.source), []).append(sheet)
+    return [
+        ScratchFile(
+            folder,
+            source,
+            os.path.exists(source),
+            len(sheets),
+            sum(os.path.getsize(one.path) for one in sheets),
+            sheets[0].created_at,
+        )
+        for (folder, source), sheets in sorted(by_source.items())
+    ]
 
 
 def describe(path: str) -> ScratchFile:
@@ -86,6 +109,8 @@ def remove(path_or_store: str, *, notes: bool = False, view: View = PLAIN) -> li
     Returns what was deleted. RefError when there is none; PatchError while another program writes to it, and for a file
     that holds more than the studio puts into one.
     """
+    if (sheets := _sheets_of(path_or_store)) is not None:
+        return [one for sheet in sheets for one in place.remove(sheet.path)]
     named = lies_with_ours(path_or_store) or is_scratch_file(path_or_store)
     path = path_or_store if named else path_for(path_or_store, view)
     if not os.path.isfile(path) or not (lies_with_ours(path) or is_scratch_file(path)):
@@ -113,6 +138,21 @@ def remove(path_or_store: str, *, notes: bool = False, view: View = PLAIN) -> li
                 raise PatchError(f"{name} cannot be removed: {error.strerror or error}.", "", "cannot-remove") from error
             gone.append(name)
     return gone
+
+
+def _sheets_of(path: str) -> list[place.Sheet] | None:
+    """The forks of a session, of the sessions in a folder, or in a folder of forks; None where there are none."""
+    real = os.path.realpath(path)
+    inside = real.rstrip(os.sep) + os.sep
+    found = [
+        sheet
+        for sheet in place.sheets()
+        if sheet.source == real
+        or sheet.source.startswith(inside)
+        or sheet.path == real
+        or os.path.dirname(os.path.realpath(sheet.path)) == real
+    ]
+    return found or None
 
 
 def _are_notes(path: str) -> bool:

@@ -22,6 +22,7 @@ COMMANDS = {
     "search": "checkpoints and paths whose values hold a text",
     "tables": "what else the file holds: stores, caches, other tables",
     "export": "everything as JSON lines, oldest first",
+    "files": "the files of an agent's session as they were at a turn",
     "fork": "fork from a checkpoint, with changed values or another next node",
     "run": "run your graph again from a checkpoint",
     "promote": "put a branch of the scratch file into the file itself",
@@ -71,7 +72,7 @@ def parse(argv: list[str]) -> argparse.Namespace | int:
     return options
 
 
-_PATHS = ("location", "file", "graph", "python", "scratch", "patch", "aes_key_env")
+_PATHS = ("location", "file", "out", "graph", "python", "scratch", "patch", "aes_key_env")
 """Names of files may be any bytes."""
 _STORED = ("thread", "ns", "ref", "ref2", "around", "at", "namespace", "key")
 """Names of what a file holds, which need not be UTF-8: such a byte is read as half of a surrogate pair, U+DC80 to U+DCFF."""
@@ -267,6 +268,11 @@ def _search(parser: Any) -> None:
     parser.add_argument("--limit", type=_count, default=200, metavar="N", help="stop after N hits (200)")
 
 
+def _files(parser: Any) -> None:
+    _location(parser, ref=True)
+    parser.add_argument("--out", metavar="DIR", help="write those whose content is known into this new folder")
+
+
 def _tables(parser: Any) -> None:
     _location(parser, thread=False, ns=False)
     parser.add_argument("name", metavar="NAME", nargs="?", help="the table whose entries to list")
@@ -291,6 +297,10 @@ _FORK_WORDS = """three acts, each with --dry-run to see what it would do:
   the same point again nothing of the above: a copy, to see what chance, a new prompt or new code does
 
 each of them goes into a thread of its own with --new-thread ID. A question is answered with `studio run`.
+
+An agent's session is forked into a new session file that its program goes on from: --set /messages/N/content=... edits
+a message, --unset /messages/N drops one, --install puts the file where the program looks, and the command that goes on
+is printed.
 """
 
 
@@ -313,6 +323,9 @@ def _fork(parser: Any) -> None:
     )
     parser.add_argument("--nodes", action="store_true", help="only list the nodes to write as, and what would run after each")
     parser.add_argument("--new-thread", metavar="ID", help="fork into a thread of its own")
+    parser.add_argument(
+        "--install", action="store_true", help="an agent's session: also put the fork where its program looks for sessions"
+    )
     parser.add_argument("--dry-run", action="store_true", help="only show what would change and what would run next")
     _acts(parser)
 
@@ -365,5 +378,5 @@ def _scratch(parser: Any) -> None:
 _BUILDERS = {
     "open": _open, "web": _web, "ls": _ls, "tree": _tree, "show": _show, "diff": _diff,
     "compare": _compare, "edges": _edges, "search": _search, "tables": _tables,
-    "export": _export, "fork": _fork, "run": _run, "promote": _promote, "demo": _demo, "scratch": _scratch,
+    "export": _export, "files": _files, "fork": _fork, "run": _run, "promote": _promote, "demo": _demo, "scratch": _scratch,
 }  # fmt: skip

@@ -31,9 +31,10 @@ from studio.render.masking import name_in
 from studio.value import decode, decode_metadata
 
 if TYPE_CHECKING:
+    from studio.forks.sessions.outlook import Outlook
     from studio.kinship import Kin
     from studio.neighbours import Item
-    from studio.requests import Drift, ForkPreview, ForkRequest, ForkResult, NodeUpdate, RunPlan
+    from studio.requests import Drift, ForkPreview, ForkRequest, ForkResult, NodeUpdate, Resume, RunPlan
     from studio.running.candidates import Candidates
     from studio.session import Session
     from studio.stores.neighbours import Neighbour
@@ -296,6 +297,7 @@ class Documents:
             "root": self.address(result.root),
             "created": [self.address(one) for one in result.created],
             **({"updates": self.updates(result.updates)} if result.updates else {}),
+            **(self.resume(result.session) if result.session is not None else {}),
         }
 
     def preview(self, request: ForkRequest, preview: ForkPreview) -> Doc:
@@ -313,6 +315,39 @@ class Documents:
             "can_overwrite": preview.can_replace,
             "warnings": [self.text(one) for one in preview.warnings],
             "refused": None if preview.refused is None else self.text(preview.refused),
+            **(self.resume(preview.session) if preview.session is not None else {}),
+        }
+
+    def outlook(self, found: Outlook) -> Doc:
+        """What a fork of a session leaves as it is."""
+        return {
+            "cwd": found.cwd,
+            "git_branch": found.git_branch,
+            "worktree": found.worktree,
+            "files": [{"path": one.path, "edits": one.edits, "known": one.known, "source": one.source} for one in found.files],
+            "effects": [
+                {"call": one.call, "tool": one.tool, "status": one.status, "checkpoint_id": one.turn, "what": self.text(one.what)}
+                for one in found.effects
+            ],
+            "more": found.more,
+        }
+
+    def resume(self, found: Resume) -> Doc:
+        """How a program goes on from the fork of a session."""
+        commands = {name: self.text(text) for name, text in found.commands.items()}
+        return {
+            "resume": {
+                "session_id": found.session,
+                "program": found.program,
+                "version": found.version,
+                "cwd": found.cwd,
+                "prompt": self.text(found.prompt),
+                "commands": commands,
+                "install_to": found.target,
+                "installed": found.installed,
+            },
+            "notes": [self.text(one) for one in found.notes],
+            "warnings": [self.text(one) for one in found.warnings],
         }
 
     def updates(self, found: Sequence[NodeUpdate], chosen: str | None = None) -> list[Doc]:

@@ -40,6 +40,12 @@ def run(options: Namespace, out: Out) -> int:
         )
     with opened(options, out) as session:
         address = session.resolve(options.ref, options.thread, options.ns)
+        if session.kind == "transcript":
+            from studio.cli import fork_session
+
+            return fork_session.run(session, fork_session.request_of(options, address, patch), options, out)
+        if options.install:
+            raise UsageError("--install is for agents' sessions", "a checkpoint is put into its file with `studio promote`")
         if options.nodes:
             with waiting(out, options.graph) if options.graph else nullcontext():
                 return fork_preview.nodes(session, address, out, look=bool(options.graph))

@@ -79,7 +79,7 @@ def our_folders() -> tuple[Path, ...]:
     return default_folder(), temporary_folder()
 
 
-def _made_temporary_folder() -> Path:
+def made_temporary_folder() -> Path:
     """The same for each process of this user, fresh when that is not ours."""
     folder = temporary_folder()
     with contextlib.suppress(OSError):
@@ -101,7 +101,7 @@ def _is_private(folder: Path) -> bool:
     return os.access(folder, os.W_OK | os.X_OK)
 
 
-def _can_hold_files(folder: Path) -> bool:
+def can_hold_files(folder: Path) -> bool:
     """Whether `folder` is writable, or could be made in the nearest folder that exists."""
     for place in (folder, *folder.parents):
         if place.exists():
@@ -109,7 +109,7 @@ def _can_hold_files(folder: Path) -> bool:
     return False
 
 
-def _key(location: str, part: str) -> str:
+def key_of(location: str, part: str) -> str:
     """File name without suffix for a part of a store: a readable stem, and a hash of its real path and the part's name."""
     real = os.path.realpath(location)
     words = Path(real).stem + (f"-{part}" if part else "")
@@ -182,14 +182,14 @@ class Scratch:
         self._kept: dict[str, tuple[object, _Kept]] = {}
         self.folder = default_folder()
         self.given = path is not None
-        if not self.given and not _can_hold_files(self.folder):
-            self.folder, self.temporary = _made_temporary_folder(), True
+        if not self.given and not can_hold_files(self.folder):
+            self.folder, self.temporary = made_temporary_folder(), True
         if path is not None:
             self.path = os.path.abspath(os.path.expanduser(path))
         elif self.is_store:
             self.path = self.store_location
         else:
-            self.path = str(self.folder / (_key(self.store_location, part) + SUFFIX))
+            self.path = str(self.folder / (key_of(self.store_location, part) + SUFFIX))
         self.notes_path = notes_beside(self.path)
         if self.given and os.path.realpath(self.path) == self.store_location and not is_scratch_file(self.path):
             reason = "The scratch file cannot be the opened file itself."

@@ -8,8 +8,8 @@ from textual import work
 
 from studio.errors import StudioError
 from studio.model import Address
-from studio.render import labels
-from studio.requests import ForkRequest, GraphSpec
+from studio.render import gate, labels, secrets
+from studio.requests import ForkRequest, ForkResult, GraphSpec
 from studio.tui import moves
 from studio.tui.messages import Failed, Forked, PathChosen
 from studio.tui.place import Place
@@ -39,10 +39,16 @@ class Futures(Place):
     def _fork(self, path: str | None, *, messages: bool = False) -> None:
         from studio.tui.screens.fork import ForkScreen
 
-        if self._refused():
+        is_session = self.session.kind == "transcript"
+        if not is_session and self._refused():
             return
         if self.point is None or self.here is None or self.point.address != self.here.checkpoint.address:
             self.app.tell("Still reading this checkpoint …")
+            return
+        if is_session:
+            from studio.tui.screens.fork_session import ForkSessionScreen
+
+            self.app.push_screen(ForkSessionScreen(self.session, self.point, path or self.selected_path), self._session_made)
             return
         self.app.push_screen(ForkScreen(self.session, self.point, edit=path, messages=messages), self._forked)
 
@@ -67,8 +73,31 @@ class Futures(Place):
         except StudioError as error:
             self.post_message(Failed(error, "Not forked"))
 
+    def _session_made(self, result: ForkResult | None) -> None:
+        """Stand on the fork of an agent's session, with the command to go on in the clipboard."""
+        if result is None or result.session is None:
+            return
+        found = result.session
+        self.open_thread(result.address.thread_id, result.address)
+        told = [f"Kept in {result.stored_in}."] if found.installed is None else [f"Installed as {found.installed}."]
+        if not result.verified:
+            told.append(f"It differs from what was asked for: {result.surprises[0]}.")
+        if (command := found.commands.get("interactive")) is not None:
+            self.app.copy_to_clipboard(command.encode(errors="backslashreplace").decode())
+            told.append(f"Copied, to go on: {command}")
+        words = " ".join(told)
+        self.app.notify(
+            gate.clean(words if self.session.show_secrets else secrets.mask_text(words)),
+            title="New session",
+            timeout=30,
+            markup=False,
+        )
+
     def on_forked(self, event: Forked) -> None:
         event.stop()
+        if event.result.session is not None:
+            self._session_made(event.result)
+            return
         self.app.tell("The same point again, in the scratch file; r runs it.", title="Forked")
         self.open_thread(event.result.address.thread_id, event.result.address)
 

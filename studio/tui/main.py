@@ -90,7 +90,11 @@ class MainScreen(Copying, Revealing, Moving, Futures, Opening):
         name = os.path.basename(self.session.location) or self.session.location
         words = getattr(self.session, "view_words", "")
         part = f" · {words}" if words else ""
-        forks = "nothing can be forked" if self.session.fork_refusal() else "forks go to a temporary scratch" if temporary else ""
+        if self.session.kind == "transcript":
+            refused, temporary = False, False
+        else:
+            refused = self.session.fork_refusal() is not None
+        forks = "nothing can be forked" if refused else "forks go to a temporary scratch" if temporary else ""
         yield HeaderLine(name + part, forks=forks or "forks go to scratch", id="header")
         with Horizontal(id="body"):
             yield Timeline(id="timeline")

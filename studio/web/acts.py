@@ -13,10 +13,11 @@ from starlette.exceptions import HTTPException
 from studio.errors import StudioError, UsageError
 from studio.model import Address
 from studio.render import gate
-from studio.requests import RunRequest
+from studio.requests import ForkRequest, Patch, RunRequest
 from studio.runs import Run
 from studio.web.book import Book
 from studio.web.desk import Desk
+from studio.web.forkdesk import session_text
 from studio.web.forms import ForkForm, answer_request, fork_form, run_request
 from studio.web.links import decode, opened, place_of
 from studio.web.planning import Planned, plan, promise, with_graph
@@ -122,6 +123,15 @@ def router(book: Book, pages: Pages) -> APIRouter:
         if sent.act == "run":
             return launch(request, file, Desk(book, at.place.at_address(result.address)), run_request(result.address, sent))
         return arrive(request, file, result.address, announce=gate.line(said))
+
+    @routes.post("/f/{file}/fork-session")
+    def fork_session(request: Request, file: str, form: Form) -> Response:
+        at = desk(request, file)
+        path, text = opened(str(form.get("path") or "")), str(form.get("said") or "").replace("\r\n", "\n")
+        stored = session_text(at.state, path)[1].replace("\r\n", "\n") if path else ""
+        patch = Patch({path: text}) if path and text != stored else Patch()
+        result = at.session.fork(ForkRequest(at.address, patch, install=form.get("act") == "install"))
+        return go(request, at.place.at_address(result.address).url())
 
     @routes.post("/f/{file}/answer")
     def answer(request: Request, file: str, form: Form) -> Response:

@@ -200,7 +200,9 @@ class Desk(ForkDesk):
             why=self._why(),
             fork=fork or self.fork_box(),
             messages_href=self._messages_href(),
-            promote_href=place.url("promote") if self.row.checkpoint.origin == "scratch" else "",
+            promote_href=place.url("promote")
+            if self.row.checkpoint.origin == "scratch" and self.session.kind != "transcript"
+            else "",
             editor=editor,
             answer_promise=answer_promise,
             run=runs.run_view(current, self.session, self.tree, place, follow=follow) if current is not None else None,
@@ -290,6 +292,11 @@ class Desk(ForkDesk):
 
 def badge_of(session: Session) -> tuple[str, str]:
     """The promise in the header, and where forks go."""
+    if session.kind == "transcript":
+        return (
+            "read-only · forks go to scratch",
+            "a fork is a new session file in your data folder; the file itself is never changed",
+        )
     if refused := session.fork_refusal():
         return "read-only · nothing can be forked", gate.line(refused.message, 300)
     if session.scratch_is_temporary:

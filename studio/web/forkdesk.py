@@ -8,7 +8,8 @@ from dataclasses import dataclass, field
 from studio import rewriting as rewriting_core
 from studio import tagged
 from studio.errors import StudioError
-from studio.render import gate
+from studio.model import State
+from studio.render import gate, secrets
 from studio.web.spot import Spot
 from studio.web.views import forks, rewriting
 
@@ -48,7 +49,8 @@ class ForkDesk(Spot):
     ) -> forks.ForkBox:
         """The fork form. The nodes to choose from cost a look at the whole thread: only with `ways`, or when one was chosen."""
         given = form if form is not None else self._first_input()
-        refused = self.session.fork_refusal(self.address)
+        session = self._session_form()
+        refused = self.session.fork_refusal(self.address) if session is None else None
         known = ways or given.is_special
         add = self.place.path or self.selected_path or ""
         if given.chat is not None or any(edit.path == add for edit in given.edits) or not self.value_at(add)[1]:
@@ -87,8 +89,29 @@ class ForkDesk(Spot):
             large=large,
             cancel_href=self.place.url(),
             run_fields=forks.run_fields(given.options),
+            session=session,
             refused=gate.line(refused.message, 400) if refused is not None else "",
             refused_hint=gate.line(refused.hint, 300) if refused is not None else "",
+        )
+
+    def _session_form(self) -> forks.SessionForm | None:
+        if self.session.kind != "transcript":
+            return None
+        path, text = session_text(self.state, self.place.path or self.selected_path)
+        kept = self.session.kept_fork(self.address)
+
+        def said(words: str | None) -> str:
+            return gate.line(words if self.session.show_secrets else secrets.mask_text(words), 4000) if words else ""
+
+        if not self.session.show_secrets and secrets.mask_text(text) != text:
+            path, text = "", ""  # what is masked cannot be said again from here
+        return forks.SessionForm(
+            self.place.url("fork-session"),
+            path,
+            text,
+            said(kept.path) if kept is not None else "",
+            said(kept.installed) if kept is not None else "",
+            tuple(map(said, kept.commands.values())) if kept is not None else (),
         )
 
     def _messages_href(self) -> str:
@@ -128,6 +151,26 @@ class ForkDesk(Spot):
             for interrupt in task.interrupts
             if not interrupt.answered and task.status == "paused"
         )
+
+
+def session_text(state: State, path: str | None) -> tuple[str, str]:
+    """(path of the text that can be said otherwise, the text): the chosen message, else the prompt at the end of the turn."""
+    messages = state.values.get("messages")
+    if not isinstance(messages, list) or not messages:
+        return "", ""
+    steps = tagged.split_path(path) if path is not None and path.startswith("/") else []
+    last = messages[-1]
+    if len(steps) > 1 and steps[0] == "messages":
+        place = f"/messages/{steps[1]}/content"
+    elif isinstance(last, dict) and last.get("type") == "human":
+        place = f"/messages/{len(messages) - 1}/content"
+    else:
+        return "", ""
+    try:
+        found = tagged.get(dict(state.values), place)
+    except StudioError:
+        return "", ""
+    return (place, found) if isinstance(found, str) and len(found) <= LONGEST_EDIT else ("", "")
 
 
 def _quiet(ask: Callable[[], tuple[str, ...]]) -> tuple[str, ...]:

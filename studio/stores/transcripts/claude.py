@@ -223,11 +223,12 @@ class Claude:
         if parent is None and found.logicalParentUuid:
             record.parent, more["logical"] = found.logicalParentUuid, True
         cwd, branch, mode, version = found.cwd, found.gitBranch, found.permissionMode, found.version
-        if cwd != state.cwd and cwd:
+        is_root = record.parent is None  # each root tells where it was
+        if cwd and (is_root or cwd != state.cwd):
             more["cwd"] = state.cwd = cwd
-        if branch != state.git_branch and branch:
+        if branch and (is_root or branch != state.git_branch):
             more["git_branch"] = state.git_branch = branch
-        if mode and mode != state.permission_mode:
+        if mode and (is_root or mode != state.permission_mode):
             more["permission_mode"] = state.permission_mode = mode
         if not to.records:
             to.facts.setdefault("cwd", cwd)
@@ -286,6 +287,9 @@ class Claude:
             record.kind = self._said(record, found, message, blocks, data, more)
         elif kind == "system" and found.subtype == "compact_boundary":
             record.kind = "boundary"
+            carried = carried_over(loads(data))
+            if carried is not None:
+                more["carried"] = carried
         elif kind == "attachment" and b'"queued_command"' in data:
             more["queued"] = True
 
@@ -350,6 +354,7 @@ class Claude:
         to.notes.append(Note(record, what, value))
 
     def finish(self, to: Indexed) -> None:
+        _link_carried(to.records)
         sessions = to.state.sessions if to.state is not None else {}
         stem = to.source.name.removesuffix(".gz").removesuffix(".jsonl")
         to.session = max(sessions, key=lambda one: (sessions[one], one == stem)) if sessions else stem
@@ -477,6 +482,26 @@ def _shown(record: Record, found: _Line) -> int:
         return 1 if held else 0
     results = sum([one.type == "tool_result" for one in held])
     return results + (len(held) > results)
+
+
+def carried_over(document: Any) -> tuple[str, tuple[str, ...]] | None:
+    """(record below which they stand now, records from before) of a compaction that carried some messages over."""
+    meta = document.get("compactMetadata") if isinstance(document, dict) else None
+    held = meta.get("preservedMessages") if isinstance(meta, dict) else None
+    if not isinstance(held, dict) or not isinstance(held.get("anchorUuid"), str):
+        return None
+    found = [one for name in ("uuids", "allUuids") for one in held.get(name) or () if isinstance(one, str)]
+    return (held["anchorUuid"], tuple(dict.fromkeys(found))) if found else None
+
+
+def _link_carried(records: Sequence[Record]) -> None:
+    """What follows a compaction names the last message that was carried over as its parent: it stands below the summary."""
+    for boundary in [one for one in records if one.kind == "boundary" and one.more and "carried" in one.more]:
+        anchor, carried = (boundary.more or {})["carried"]
+        for record in records:
+            is_below = record.parent in carried and record.line > boundary.line
+            if is_below and record.id not in carried and record is not boundary and not (record.more or {}).get("logical"):
+                record.parent = anchor
 
 
 def said(text: str) -> int:

@@ -11,6 +11,7 @@ from typing import Any
 
 from msgspec import Struct, field
 
+from studio.stores.transcripts.adopted import Fork
 from studio.stores.transcripts.sniff import HEAD, sniff_head
 from studio.stores.transcripts.source import GZIP, loads
 
@@ -56,6 +57,8 @@ class Found(Struct):
     modified: float = 0.0
     base: tuple[str, ...] = ()
     """Threads that a rollout says it goes on from."""
+    fork: Fork | None = None
+    """Told of a fork that the studio wrote."""
 
 
 class Group(Struct):
@@ -205,8 +208,8 @@ def groups(found: list[Found]) -> list[Group]:
     made: list[Group] = []
     of_session: dict[str, Group] = {}
     for files in by_top.values():
-        files.sort(key=lambda one: (bool(one.base), one.at or "~", one.modified, one.path))
-        group = Group("", files, [], max(one.modified for one in files))
+        files.sort(key=lambda one: (one.fork is not None, bool(one.base), one.at or "~", one.modified, one.path))
+        group = Group("", files, [], max((one.modified for one in files if one.fork is None), default=0.0))
         made.append(group)
         for one in files:
             if one.session:

@@ -123,6 +123,8 @@ class Folded:
             documents.append((record, document))
             size += record.length
             for message in self.readers[record.file].messages(record, document):
+                if record.more is not None and "said_as" in record.more:
+                    message["id"] = record.more["said_as"]
                 if message.get("type") == "ai" and turn.kind == "loop":
                     ai = message if ai is None else merged(ai, message)
                 else:

@@ -89,6 +89,8 @@ class Indexed(Struct):
     repeats: int = 0
     agent: str | None = None
     """The subagent whose file it is."""
+    ours: bool = False
+    """A fork that the studio wrote, read along with its source."""
     state: Any = None
     """The reader's own, for a file that goes on."""
 

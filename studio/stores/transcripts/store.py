@@ -17,6 +17,7 @@ from studio.model import Address, Checkpoint, Problem, RawCheckpoint, Status, Wr
 from studio.stores.base import Capability, ThreadKeys
 from studio.stores.outline import Summary
 from studio.stores.transcripts import cards
+from studio.stores.transcripts.adopted import Fork, of_sources
 from studio.stores.transcripts.cards import Card, Look
 from studio.stores.transcripts.finding import Found, Group, beside, groups, look_at, transcripts_in
 from studio.stores.transcripts.record import iso
@@ -39,8 +40,8 @@ class TranscriptStore:
     capabilities = frozenset({Capability.NAMESPACES, Capability.LIVE})
     words = ""
     no_forks = PatchError(
-        "This is an agent's transcript: its turns can be looked at, not forked yet.",
-        "Fork in a checkpoint database; the program that wrote this file can resume it.",
+        "This is an agent's transcript: no graph of yours runs in it.",
+        "`studio fork` makes a new session of a turn, which its program goes on from.",
         "transcript",
     )
 
@@ -61,6 +62,7 @@ class TranscriptStore:
         self._summed: dict[str, Summary] = {}
         self._looks: dict[str, Look] = {}
         self._has_new_cards = False
+        self._forks: list[Fork] = []
         self._refresh()
         if not self._known:
             raise OpenError(f"There is no transcript in {self.location}.", "Name a .jsonl file of a session.", NO_TRANSCRIPT)
@@ -90,6 +92,7 @@ class TranscriptStore:
                 found.append(one)
         if not os.path.isdir(self.location):
             found = self._of_file(found)
+        found += self._forks_of(found)
         known: dict[str, Transcript] = {}
         by_first = {self._first(one.group): one for one in self._known.values()}
         for group in groups(found):
@@ -101,6 +104,31 @@ class TranscriptStore:
             else:
                 known[group.thread_id] = Transcript(group)
         self._known = known
+
+    def set_forks(self, forks: Sequence[Fork]) -> None:
+        """Read these forks of ours along with the sessions that they were made from."""
+        with self._lock:
+            if list(forks) != self._forks:
+                self._forks, self._looked = list(forks), None
+                self._find()
+
+    def _forks_of(self, found: list[Found]) -> list[Found]:
+        if not self._forks:
+            return []
+        sources = {os.path.realpath(one.path): one.path for one in found if one.agent is None}
+        by_path = {one.path: one for one in found}
+        sessions = frozenset(one.session for one in found if one.session is not None)
+        made = []
+        for fork, source in of_sources(self._forks, sources, sessions):
+            one = look_at(fork.path)
+            if one is None:
+                continue
+            mark = frozenset((f"fork of {source}",))
+            origin = by_path[source]
+            origin.keys |= mark
+            one.format, one.keys, one.base, one.fork = origin.format, mark, (), fork
+            made.append(one)
+        return made
 
     def _of_file(self, found: list[Found]) -> list[Found]:
         """The named file with its subagents alone: others may lie beside it."""
@@ -153,7 +181,8 @@ class TranscriptStore:
         own = stat_of(self.location)
         if own is None:
             return (None,)
-        return (own if not os.path.isdir(self.location) else own[2], *((path, stat_of(path)) for path in paths))
+        forks = [fork.path for fork in self._forks]
+        return (own if not os.path.isdir(self.location) else own[2], *((path, stat_of(path)) for path in (*paths, *forks)))
 
     def problems(self) -> list[Problem]:
         """Of the transcripts that were looked at."""
@@ -261,7 +290,7 @@ class TranscriptStore:
                 found[keys.thread_id] = self._told[keys.thread_id].summary
                 continue
             turns = one.woven.turns.values()
-            mains = [turn for turn in turns if not turn.ns]
+            mains = [turn for turn in turns if not turn.ns and turn.id not in one.woven.ours]
             times = [turn.began for turn in turns if turn.began is not None]
             lasts = [turn.ended for turn in turns if turn.ended is not None]
             roots = tuple(turn.id for turn in mains if turn.lost or turn.parent is None)
@@ -293,6 +322,10 @@ class TranscriptStore:
 
     def header(self, one: Transcript, turn: Turn) -> Checkpoint:
         address = Address(one.thread_id, turn.ns, turn.id)
+        if turn.id in one.woven.ours:
+            source = turn_source(turn) if turn.parent in one.woven.ours else "fork"
+            made = one.woven.files[one.woven.records[turn.records[0]].file].facts.get("created_at") or turn.at
+            return Checkpoint(address, turn.parent, one.depth(turn.id), source, made, turn.size, "scratch")
         return Checkpoint(address, turn.parent, one.depth(turn.id), turn_source(turn), turn.at, turn.size)
 
     def checkpoints(self, thread_id: str, after: int = 0) -> Sequence[tuple[int, Checkpoint]]:

@@ -13,6 +13,7 @@ from studio.errors import OpenError
 from studio.model import Problem
 from studio.quiet import keep_for_good, no_collection
 from studio.stores.transcripts import kept
+from studio.stores.transcripts.adopted import Fork, adopt
 from studio.stores.transcripts.claude import said
 from studio.stores.transcripts.finding import Group
 from studio.stores.transcripts.fold import COUNTS, Folded
@@ -91,7 +92,7 @@ class Transcript:
         refused: OpenError | None = None
         for found in (*self.group.files, *self.group.agents):
             try:
-                indexed, reader = self._index(found.path, found.format, found.agent)
+                indexed, reader = self._index(found.path, found.format, found.agent, found.fork)
             except OpenError as error:
                 refused = error
                 continue
@@ -99,9 +100,14 @@ class Transcript:
             readers.append(reader)
         if not files and refused is not None:
             raise refused
+        forks = {one.path: one.fork for one in self.group.files if one.fork is not None}
         link = getattr(readers[0], "link", None) if readers else None
         if link is not None:
-            link(files)
+            link([file for file in files if file.source.path not in forks])
+        for file in files:
+            if (fork := forks.get(file.source.path)) is not None:
+                file.ours = True
+                adopt(file, fork)
         woven = weave(files, self._callers(), lambda record: _prompts(files, record))
         for file in files:
             woven.problems += file.source.problems
@@ -119,12 +125,13 @@ class Transcript:
         self.spaces = tuple(sorted({turn.ns for turn in woven.turns.values()})) or ("",)
         self._folded = Folded(woven, readers)
 
-    def _index(self, path: str, kind: str, agent: str | None) -> tuple[Indexed, Reader]:
+    def _index(self, path: str, kind: str, agent: str | None, fork: Fork | None = None) -> tuple[Indexed, Reader]:
         from studio.stores.transcripts.readers import reader_of
 
         held = self._indexed.get(path)
         was_kept = 0
-        if held is None and (known := kept.load(path, kind, agent)) is not None:
+        is_whole = fork is None or fork.own_at == (0, 0)  # of a fork, its own records may do
+        if held is None and is_whole and (known := kept.load(path, kind, agent)) is not None:
             held = self._indexed[path] = known[0], reader_of(kind)
             was_kept = held[0].source.complete
             if known[1]:
@@ -141,10 +148,12 @@ class Transcript:
             go_on = True
         else:
             indexed, reader, go_on = Indexed(kind, Source(path), agent=agent), reader_of(kind), False
+            if fork is not None and not is_whole:
+                (indexed.source.complete, indexed.source.lines), go_on = fork.own_at, True
         indexed.source.read(partial(reader.take, indexed), go_on=go_on)
         reader.finish(indexed)
         self._indexed[path] = (indexed, reader)
-        if (unwoven or not go_on) and indexed.source.complete > was_kept * (kept.SHARE + 1) / kept.SHARE:
+        if is_whole and (unwoven or not go_on) and indexed.source.complete > was_kept * (kept.SHARE + 1) / kept.SHARE:
             kept.save(indexed)  # before it is woven, which names its lanes
         return indexed, reader
 
@@ -212,7 +221,8 @@ class Transcript:
         branch = self.folded().branch(woven.head) if woven.head is not None else []
         model = next((name for turn in reversed(branch) for at in turn.records if (name := model_of(woven.records[at]))), None)
         tokens = _named(woven.tokens)
-        names = list(dict.fromkeys(file.session for file in woven.files if file.session and file.agent is None))
+        own = [file for file in woven.files if not file.ours]
+        names = list(dict.fromkeys(file.session for file in own if file.session and file.agent is None))
         return {
             "format": woven.files[0].format if woven.files else None,
             "title": title_of(woven.files, woven.place),
@@ -221,7 +231,8 @@ class Transcript:
             **({"tokens_of_all_files": _named(woven.all_tokens)} if woven.all_tokens not in (None, woven.tokens) else {}),
             "active": woven.why,
             "sessions": names,
-            "files": [file.source.path for file in woven.files],
+            "files": [file.source.path for file in own],
+            **({"forks": [file.source.path for file in woven.files if file.ours]} if len(own) < len(woven.files) else {}),
             "repeated_records": woven.repeats + woven.shared,
             "copied_messages": woven.copied,
         }

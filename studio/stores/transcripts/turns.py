@@ -89,8 +89,11 @@ class Woven(Struct):
     repeats: int = 0
     shared: int = 0
 
+    ours: frozenset[str] = frozenset()
+    """Turns of forks that the studio wrote."""
+
     def heads(self) -> list[str]:
-        return [turn.id for turn in self.turns.values() if not turn.ns and not turn.children]
+        return [turn.id for turn in self.turns.values() if not turn.ns and not turn.children and turn.id not in self.ours]
 
     def ends(self) -> list[str]:
         """The heads, and where a rollout ends that another one goes on from: each can be resumed."""
@@ -121,6 +124,8 @@ class _Weaver:
         self.turns: dict[str, Turn] = {}
         self.turn_of: list[str] = []
         self.call_owner: dict[str, str] = {}
+        self.call_in: dict[tuple[int, str], str] = {}
+        """The same by file: a fork repeats calls under their ids."""
 
     def tell(self, kind: str, file: int, line: int, message: str) -> None:
         self.told[kind] += 1
@@ -142,6 +147,9 @@ class _Weaver:
         self._queued()
         found = Woven(self.files, self.records, self.place, self.turns, self.turn_of, lanes, self.problems)
         found.repeats, found.shared = self.repeats, self.shared
+        if any(file.ours for file in self.files):
+            own = (turn.id for turn in self.turns.values() if self.files[self.records[turn.records[0]].file].ours)
+            found.ours = frozenset(own)
         self._copies(found)
         self._count(found)
         self._choose(found)
@@ -167,7 +175,7 @@ class _Weaver:
                     self.tell("duplicate-uuid", at, record.line, f"record {record.id} is written again")
                 else:
                     shared.add(record.id)
-                    self.shared += 1
+                    self.shared += not file.ours
                     if not record.lane and records[held].lane == "side":
                         records[held].lane = ""  # one session has it in its conversation
             for kind, line, message in file.problems:
@@ -306,9 +314,10 @@ class _Weaver:
                 turn.calls = (*turn.calls, *record.calls)
                 for call in record.calls:
                     self.call_owner.setdefault(call[0], turn.id)
+                    self.call_in[record.file, call[0]] = turn.id
 
     def _others(self, order: Iterable[int]) -> None:
-        answered: dict[str, int] = {}
+        answered: dict[tuple[str, str], int] = {}
         ways = self._ways(order)
         for at in order:
             record = self.records[at]
@@ -317,7 +326,7 @@ class _Weaver:
             above = self.turns.get(self.turn_of[self.parent[at]]) if self.parent[at] >= 0 else None
             kind = record.kind
             if kind == "result" and record.results:
-                owners = [self.call_owner.get(ident) for ident, _ in record.results]
+                owners = [self._owner(record, ident) for ident, _ in record.results]
                 owner = next((self.turns[one] for one in owners if one), None)
                 for (ident, failed), named in zip(record.results, owners, strict=True):
                     if named is None:
@@ -325,10 +334,10 @@ class _Weaver:
                             "orphan-tool-result", record.file, record.line, f"answers the call {ident}, which is in no record"
                         )
                         continue
-                    if ident in answered:
+                    if (named, ident) in answered:
                         self.tell("duplicate-tool-result", record.file, record.line, f"answers the call {ident} again")
                     else:
-                        answered[ident] = at
+                        answered[named, ident] = at
                         _answered(self.turns[named], ident, failed)
                 if owner is not None or above is not None:
                     self._join(owner or above, at)  # type: ignore[arg-type]
@@ -340,9 +349,9 @@ class _Weaver:
                 self._join(above, at)
             elif kind in ("prompt", "result"):
                 for ident, failed in record.results:  # a result with words of a person beside it
-                    owner_id = self.call_owner.get(ident)
+                    owner_id = self._owner(record, ident)
                     if owner_id is not None:
-                        answered[ident] = at
+                        answered[owner_id, ident] = at
                         _answered(self.turns[owner_id], ident, failed)
                 if record.results and above is not None:
                     self._join(above, at)
@@ -360,6 +369,10 @@ class _Weaver:
                 self._join(above, at)
             else:
                 self._new(at, "input")
+
+    def _owner(self, record: Record, call: str) -> str | None:
+        """The turn that made a call: of the same file, else of another."""
+        return self.call_in.get((record.file, call)) or self.call_owner.get(call)
 
     def _ways(self, order: Iterable[int]) -> list[int]:
         """For each record, on how many ways a message follows below it."""
@@ -557,6 +570,8 @@ class _Weaver:
             if original is turn or self.records[original.records[0]].file == record.file:
                 continue
             turn.copy_of = original.id
+            if turn.id in found.ours:
+                continue
             found.copied += 1
             above = self.turns.get(turn.parent or "")
             over = self.turns.get(original.parent or "")
@@ -577,7 +592,7 @@ class _Weaver:
             return
         best: dict[str, Tokens] = {}
         for record in self.records:
-            if record.tokens is not None and record.key:
+            if record.tokens is not None and record.key and not self.files[record.file].ours:
                 held = best.get(record.key)
                 if held is not record.tokens:
                     best[record.key] = record.tokens if held is None else _most(held, record.tokens)
@@ -588,7 +603,7 @@ class _Weaver:
         """The head: what the program would go on from, and by which rule."""
         heads = found.heads()
         if not heads:
-            main = [turn.id for turn in self.turns.values() if not turn.ns]
+            main = [turn.id for turn in self.turns.values() if not turn.ns and turn.id not in found.ours]
             found.head, found.why = (main[-1] if main else next(iter(self.turns), None)), "the last turn of the file"
             return
         newest = max(heads, key=lambda one: (_or_never(self.turns[one].ended), self.turns[one].records[-1]))

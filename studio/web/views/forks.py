@@ -185,9 +185,24 @@ class ForkBox:
     """The options of the run, with what stands in each."""
     chat: rewriting.Editor | None = None
     """The message editor, in place of values."""
+    session: SessionForm | None = None
+    """In place of all that: a turn of an agent's session is forked into a new session."""
     refused: str = ""
     """Why nothing can be forked or run from this checkpoint, however it is asked for: then there is no form."""
     refused_hint: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class SessionForm:
+    """Fork a turn of an agent's session; of a turn that is a fork, how its program goes on."""
+
+    action: str
+    path: str
+    """Raw path of the text that can be said otherwise; empty for none."""
+    text: str
+    stored_in: str = ""
+    installed: str = ""
+    commands: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

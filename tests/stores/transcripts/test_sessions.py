@@ -282,14 +282,14 @@ def test_images_are_chips_by_hash_and_secrets_are_masked(run: Any, tmp_path: Pat
     assert "hunter2horse9battery" not in text
 
 
-def test_looking_changes_nothing_and_forking_is_refused_in_words(
+def test_looking_changes_nothing_and_a_run_is_refused_in_words(
     run: Any, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     path = bakery().write(tmp_path / "home")
     before = folder_snapshot(tmp_path / "home")
-    for command in (["ls"], ["tree"], ["export"], ["show", "head"], ["diff", "head"], ["search", "salt"]):
+    for command in (["ls"], ["tree"], ["export"], ["show", "head"], ["diff", "head"], ["search", "salt"], ["fork", "head"]):
         run(command[0], path, *command[1:])
-    assert main(["fork", str(path), "head"]) == 1
+    assert main(["run", str(path), "head"]) == 1
     assert "transcript" in capsys.readouterr().err
     assert folder_snapshot(tmp_path / "home") == before
 
