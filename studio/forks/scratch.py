@@ -21,6 +21,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
+from studio.datafolder import ENV as ENV
 from studio.datafolder import data_folder
 from studio.errors import OpenError, PatchError, StudioError
 from studio.forks import rows
