@@ -20,6 +20,9 @@ _CONTROL = ("__error__", "__error_source_node__", "__interrupt__", "__resume__",
 """Channels of rows that are no result of a task."""
 
 
+_WITHOUT = "fork it by setting the state, which needs no LangGraph, and run the fork with the program that wrote the file"
+
+
 class Failure(Exception):
     """A run that cannot start or go on, for a reason that is not the user's exception."""
 
@@ -61,9 +64,27 @@ def saver_class(is_async: bool) -> Any:
 
 
 def serializer(gate: Any) -> Any:
-    from langgraph.checkpoint.serde.jsonplus import JsonPlusSerializer
-
+    try:
+        from langgraph.checkpoint.serde.jsonplus import JsonPlusSerializer
+    except ImportError as error:
+        reason = "LangGraph {} is too old for the studio to run it: 0.2 is the oldest".format(version_of("langgraph"))
+        raise Failure("saver", reason, hint=_WITHOUT) from error
     return types.guarded(JsonPlusSerializer, gate)
+
+
+def require_layout(database: str, rows: dict[str, Any] | None) -> None:
+    """Raises Failure for a file in the layout of LangGraph 0.1, which no later one reads."""
+    if rows is None:
+        connection = sqlite3.connect(database, timeout=_BUSY_SECONDS)
+        try:
+            columns = {row[1] for row in connection.execute("PRAGMA table_info(checkpoints)")}
+        finally:
+            connection.close()
+    else:
+        columns = {name for table in rows["tables"] for name in table["columns"]}
+    if "thread_ts" in columns and "checkpoint_id" not in columns:
+        reason = "this file was written by LangGraph 0.1, and LangGraph {} cannot read it".format(version_of("langgraph"))
+        raise Failure("saver", reason, hint=_WITHOUT)
 
 
 def encrypting(serde: Any) -> Any:
@@ -183,6 +204,7 @@ async def opened_saver(
     `rows` are put into the database first, which is then one in memory.
     """
     cls, plain = saver_class(is_async), serializer(gate)
+    require_layout(database, rows)
     serde = encrypting(plain) if encrypted else plain
     connection: Any
     if is_async:
