@@ -9,7 +9,7 @@ from studio.explain import channels
 from studio.forks import ids, shape
 from studio.forks.copy import Draft
 from studio.forks.shape import Shape
-from studio.model import State, Value, WriteRow
+from studio.model import PENDING_SENDS, State, Value, WriteRow
 from studio.render.retyped import type_changes
 from studio.requests import ForkRequest
 
@@ -53,6 +53,8 @@ def _about_edits(
     if request.patch:
         if not draft.edited and request.goto is None:
             found.append("The edit changes nothing: this is the same point again.")
+        if PENDING_SENDS in draft.edited and PENDING_SENDS not in after:  # formats 1 to 3 store them beside the channels
+            after = {**after, PENDING_SENDS: draft.record.get("pending_sends")}
         found += type_changes(before, after, request.patch.set)
         for name in sorted(draft.edited - set(before)):
             if name not in learned.state_channels and not channels.is_internal(name):
