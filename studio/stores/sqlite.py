@@ -30,6 +30,7 @@ from studio.stores.recent import Recent
 from studio.stores.sqlite_file import SqliteFile
 from studio.stores.table_sets import CountedSet
 from studio.stores.view import View
+from studio.stores.wal import is_in_use
 
 T = TypeVar("T")
 
@@ -368,8 +369,8 @@ class SqliteStore:
         """A `-wal` of an older state beside a newer file makes SQLite show less than the file alone holds."""
         token = self._file.token()
         wal = token[1]
-        if wal is None or wal[0] == 0:
-            return
+        if wal is None or wal[0] == 0 or is_in_use(f"{self.location}-shm"):
+            return  # the log of a program at work is its own; what it shows less was deleted
         try:
             alone = SqliteStore(self.location, tables=self.view.tables, ignore_wal=True)
         except OpenError:

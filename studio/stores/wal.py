@@ -52,7 +52,7 @@ def _checksum(order: str, data: bytes, start: tuple[int, int]) -> tuple[int, int
 
 def is_in_use(shm: str) -> bool:
     """Whether a connection of any process holds locks in a `-shm`; asks only, takes no lock. True where that cannot be told."""
-    if not os.path.exists(shm):
+    if not os.path.isfile(shm):  # a pipe in its place would never end
         return False
     try:
         import fcntl

@@ -6,6 +6,7 @@ import os
 import subprocess
 import sys
 import threading
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -14,7 +15,7 @@ from studio.stores import open_store, sqlite_file
 from studio.stores.salvage import Salvaged
 from studio.stores.sqlite import SqliteStore
 from tests.factories import folder_snapshot
-from tests.stores.writers import left_behind
+from tests.stores.writers import left_behind, writer
 
 ROWS = 120
 _PROGRAM = """
@@ -104,3 +105,20 @@ def test_damage_seen_while_the_file_moved_is_forgotten_in_the_same_turn(shop: Pa
     store._look(overtaken)
     assert seen == [1, 0, 0]  # reported, forgotten before anybody else could look, and not found again
     assert not store._damage._salvaged
+
+
+def test_what_a_program_at_work_has_deleted_is_no_disagreement_with_its_log(shop: Path) -> None:
+    """Its `-wal` shows less than the file alone because rows were pruned; left behind without the program, it is told."""
+    with writer(shop) as program:
+        for command in (
+            "PRAGMA journal_mode=wal",
+            "PRAGMA wal_autocheckpoint=0",
+            "DELETE FROM checkpoints WHERE thread_id = 'done'",
+        ):
+            program(command)
+        with closing(open_store(str(shop))) as store:
+            assert store.checkpoints("done") == []
+            assert not [one for one in store.problems() if one.kind == "wal-disagrees"]
+        program.die()
+    with closing(open_store(str(shop))) as store:
+        assert [one.kind for one in store.problems()] == ["wal-disagrees"]
