@@ -137,7 +137,8 @@ class ForkDesk(Spot):
         value, exists = self.value_at(path)
         if not exists or isinstance(value, (str, list, dict)) and len(value) > LONGEST_EDIT:
             return self.input_of(())
-        row = forks.edit_row(0, path, value, show_secrets=self.session.show_secrets, root=self.state.editable)
+        by_itself = self.place.path is None
+        row = forks.edit_row(0, path, value, unchosen=by_itself, show_secrets=self.session.show_secrets, root=self.state.editable)
         return self.input_of((row,) if not row.big else ())
 
     def input_of(self, rows: tuple[forks.EditRow, ...], chat: rewriting.Editor | None = None) -> ForkInput:

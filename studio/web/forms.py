@@ -138,6 +138,7 @@ def _edits(desk: Desk, form: FormData, act: str) -> tuple[list[forks.EditRow], d
             patch[path] = doc
         wrong = wrong or bool(message and not gone)
         kind, text = _showable(kind, text)
+        untouched = not (message or gone) and path not in patch and desk.place.path is None
         rows.append(
             forks.edit_row(
                 len(rows),
@@ -148,6 +149,7 @@ def _edits(desk: Desk, form: FormData, act: str) -> tuple[list[forks.EditRow], d
                 error=message,
                 error_line=line,
                 unset=gone,
+                unchosen=untouched and path == desk.selected_path,
                 show_secrets=desk.session.show_secrets,
                 root=desk.state.editable,
             )

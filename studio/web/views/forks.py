@@ -65,6 +65,8 @@ class EditRow:
     """What stands in the field is JSON."""
     big: bool = False
     """Too long for the small box: opened in the large editor."""
+    unchosen: bool = False
+    """It stands there by itself, and nothing was typed: no part of what a node returns."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -284,6 +286,7 @@ def edit_row(
     error: str = "",
     error_line: int = 0,
     unset: bool = False,
+    unchosen: bool = False,
     show_secrets: bool = False,
     root: Value | Missing = MISSING,
 ) -> EditRow:
@@ -315,6 +318,7 @@ def edit_row(
         error=gate.line(error, 300),
         error_line=error_line,
         big=len(body) > 600 or lines > 12,
+        unchosen=unchosen,
     )
 
 
