@@ -52,7 +52,8 @@ def _text(session: Session, found: Branches, out: Out) -> None:
         sign, colour = _sign(pair)
         one, other = _side(session, pair.left), _side(session, pair.right)
         where = out.paint(f"  {line(pair.path, 60)}", "dim") if pair.path is not None else ""
-        out.say(f"{out.paint(sign, colour)} {_cut(one, width):<{width}}  {_cut(other, width)}{where}".rstrip())
+        room = max(16, out.width - width - (64 if where else 4))
+        out.say(f"{out.paint(sign, colour)} {_cut(one, width):<{width}}  {_cut(other, room)}{where}".rstrip())
     if found.cut:
         out.say(out.paint(f"{labels.plural(found.cut, 'more superstep')}, not aligned", "dim"))
     out.say(f"\nat their ends  {labels.plural(len(found.ends.changes), 'difference')}")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import sys
 from collections.abc import Iterable
@@ -12,6 +13,7 @@ from studio.errors import StudioError
 
 _STYLES = {"bold": "1", "dim": "2", "red": "31", "green": "32", "yellow": "33", "blue": "34", "magenta": "35", "cyan": "36"}
 _CANDIDATES = 40
+_COLOUR = re.compile(r"(\x1b\[[0-9;]*m)")
 
 
 class Out:
@@ -25,15 +27,15 @@ class Out:
         self.width = shutil.get_terminal_size((120, 24)).columns if sys.stdout.isatty() else 120
 
     def say(self, text: str = "", *, flush: bool = False) -> None:
-        """One line on stdout; what the terminal's encoding cannot print is escaped."""
-        _write(sys.stdout, text + "\n")
+        """One line on stdout; what the terminal's encoding cannot print is escaped. A key that is a name is masked here."""
+        _write(sys.stdout, (text if self.show_secrets or self.as_json else _without_keys(text)) + "\n")
         if flush:
             sys.stdout.flush()
 
     def note(self, text: str) -> None:
         """One line on stderr, beside the result."""
         sys.stdout.flush()
-        _write(sys.stderr, text + "\n")
+        _write(sys.stderr, (text if self.show_secrets else _without_keys(text)) + "\n")
 
     def document(self, doc: Any) -> None:
         """A whole JSON document on one line."""
@@ -118,6 +120,13 @@ def line_by_line(text: str) -> str:
     from studio.render.gate import clean
 
     return clean(text.rstrip("\n"))
+
+
+def _without_keys(text: str) -> str:
+    """The text with well-known keys masked; a colour before one is no letter of it."""
+    from studio.render.secrets import mask_keys
+
+    return "".join(map(mask_keys, _COLOUR.split(text))) if "\x1b" in text else mask_keys(text)
 
 
 def _write(stream: Any, text: str) -> None:

@@ -148,7 +148,8 @@ def _call_text(call: ToolCall, width: int, depth: int, show_secrets: bool) -> st
 def _arguments(call: ToolCall, depth: int, show_secrets: bool) -> str:
     if isinstance(call.args, dict):
         shown = ((str(key), _masked_or(value, str(key), 60, depth, show_secrets)) for key, value in call.args.items())
-        return ", ".join(f"{line(key)}={line(text, 60)}" for key, text in shown)
+        named = ((key if show_secrets else secrets.mask_keys(key), text) for key, text in shown)
+        return ", ".join(f"{line(key)}={line(text, 60)}" for key, text in named)
     return "" if call.args is None else line(_summary(call.args, 120, depth, show_secrets), 120)
 
 
@@ -234,7 +235,8 @@ def _collection(
         key = name if isinstance(name, str) else None
         beside = pair[1] if pair is not None and pair[0] == (at if name is NO_NAME else name) else pairs.key_name(name)
         text = _masked_or(item, beside, max(8, room - used), depth + 1, show_secrets)
-        part = text if name is NO_NAME else f"{key if key is not None else _summary(name, 20, depth + 1, show_secrets)}: {text}"
+        called = "" if name is NO_NAME else key if key is not None else _summary(name, 20, depth + 1, show_secrets)
+        part = text if name is NO_NAME else f"{called if show_secrets else secrets.mask_keys(called)}: {text}"
         if parts and used + len(part) > room - 6:
             break
         parts.append(part)

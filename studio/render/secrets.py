@@ -226,6 +226,17 @@ def mask_text(text: str) -> str:
     return replaced(text, found) if found else text
 
 
+def mask_keys(text: str) -> str:
+    """A text with what has the shape of a well-known key replaced: for names, which are no values and announce none."""
+    signs = _TRIGGERS_BY_SIGNS["-" in text, "_" in text]
+    found = sorted(match.span() for trigger, shape in signs if trigger in text for match in shape.finditer(text))
+    apart: list[Span] = []
+    for start, end in found:
+        if not apart or start >= apart[-1][1]:
+            apart.append((start, end))
+    return replaced(text, apart) if apart else text
+
+
 def head(text: str, size: int) -> str:
     """What the first `size` characters of a text are once secrets are replaced, those that the cut divides among them."""
     if len(text) <= size:
