@@ -207,7 +207,7 @@ class Forest:
         if anew:
             grown.start_again()
         before, fresh = self._read_headers(thread_id, grown)
-        if not anew and len(tree) and any(self._came_in(tree, header) for header in fresh):
+        if not anew and len(tree) and (any(self._came_in(tree, one) for one in fresh) or self._origin_is_back(tree, fresh)):
             anew = True
             grown.start_again()
             before, fresh = self._read_headers(thread_id, grown)
@@ -263,6 +263,15 @@ class Forest:
     def _came_in(tree: CheckpointTree, header: Checkpoint) -> bool:
         """Whether a row of the scratch file is one of the base now: it was promoted."""
         return header.origin == "base" and header.address in tree and tree.header(header.address).origin == "scratch"
+
+    def _origin_is_back(self, tree: CheckpointTree, fresh: Packed) -> bool:
+        """Whether the origin of a fork that had lost it is there again: the file was away, or was read while it was written."""
+        for key in tree.facts.elsewhere:
+            found = self._origins.get(Address(tree.thread_id, *key))
+            if found is not None and found[0].thread_id == tree.thread_id:
+                if fresh.find(found[0].checkpoint_ns, found[0].checkpoint_id) >= 0:
+                    return True
+        return False
 
     def _read_facts(self, grown: _Grown, headers: Sequence[Checkpoint], children: Sequence[Checkpoint]) -> Reading:
         """Who ran from some checkpoints. Called from any thread: it only reads."""

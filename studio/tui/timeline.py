@@ -111,6 +111,14 @@ class Timeline(RowView):
             with self.prevent(RowView.Moved):
                 self.scroll_to(y=self.scroll_offset.y + shift, animate=False, force=True, immediate=True)
                 self.set_cursor(place, tell=False)
+        elif place is None and self.row_count:  # its row is gone: the next one that is there takes its place
+            target = min(self.cursor, self.row_count - 1)
+            found = self.row_at(target)
+            self._here = found.checkpoint.address if found else None
+            if target != self.cursor:
+                self.set_cursor(target)
+            else:
+                self.post_message(self.Moved(self, target))
         self.refresh()
 
     def go(self, address: Address) -> bool:
