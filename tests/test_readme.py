@@ -42,7 +42,7 @@ def samples(tmp_path: Path) -> Path:
 
 
 def test_the_refund_lesson_works_by_command_as_written(samples: Path) -> None:
-    lesson, _, _ = blocks(samples / "README.md")
+    lesson, *_ = blocks(samples / "README.md")
     before = (samples / "support_agent.sqlite").read_bytes()
     said = [check(line, samples, 4 if "exit code 4" in line else 0) for line in lesson]
     assert len(said) == 7
@@ -57,14 +57,14 @@ def test_the_refund_lesson_works_by_command_as_written(samples: Path) -> None:
 
 
 def test_the_wish_that_got_lost_is_found_again_as_written(samples: Path) -> None:
-    _, lesson, _ = blocks(samples / "README.md")
+    _, lesson, *_ = blocks(samples / "README.md")
     said = [check(line, samples, 0) for line in lesson]
     assert len(said) == 3
     assert "yes" in said[2]
 
 
 def test_the_edit_inside_the_subgraph_survives_the_run_as_written(samples: Path) -> None:
-    _, _, lesson = blocks(samples / "README.md")
+    _, _, lesson, _ = blocks(samples / "README.md")
     before = (samples / "support_agent.sqlite").read_bytes()
     said = [check(line, samples, 4 if "exit code 4" in line else 0) for line in lesson]
     assert len(said) == 6
@@ -74,6 +74,19 @@ def test_the_edit_inside_the_subgraph_survives_the_run_as_written(samples: Path)
     assert "draft says which product came back" in said[4]
     assert "/case_note" in said[5]
     assert (samples / "support_agent.sqlite").read_bytes() == before
+
+
+def test_the_wrong_turn_of_the_coding_agent_is_found_and_left_behind_as_written(samples: Path) -> None:
+    *_, lesson = blocks(samples / "README.md")
+    before = (samples / "coding_session.jsonl").read_bytes()
+    said = [check(line, samples, 0) for line in lesson]
+    assert len(said) == 7
+    assert "tests/test_receipt.py" in said[1]
+    assert "1.4" in said[2]
+    assert "git -C /home/mara/till worktree add" in said[3]
+    assert "claude --resume" in said[4]
+    assert "test_receipt.py" in said[5] and "they part after #8" in said[6]
+    assert (samples / "coding_session.jsonl").read_bytes() == before
 
 
 def test_a_failed_and_a_paused_thread_go_on(samples: Path) -> None:
