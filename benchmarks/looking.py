@@ -34,7 +34,8 @@ CODES = (0, 2, 3)
 SLOW_SECONDS, WAITING_SECONDS = 10.0, 30.0
 """What one command may work, and what it may take on a busy machine; the slowest give up a damaged table after some seconds."""
 MOST_THREADS, MOST_SHOWN = 2, 2
-OWN = ("studio", "encodings", "fast_diff_match_patch", "pickletools")
+READERS = ("markdown_it", "mdurl", "linkify_it", "uc_micro", "pygments")
+OWN = ("studio", "encodings", "fast_diff_match_patch", "pickletools", *READERS)
 """What the studio itself may import in the middle of a look; `pickletools` reads opcodes and runs none."""
 FORBIDDEN = (
     "os.system",

@@ -114,13 +114,14 @@ def _markdown() -> MarkdownIt:
 
 @lru_cache(maxsize=64)
 def _lexer(lang: str, ending: str) -> Any:
-    from pygments.lexers import get_lexer_by_name, get_lexer_for_filename
-    from pygments.util import ClassNotFound
+    """One of the library's own: a plugin that is installed beside it is never imported for a word in a file."""
+    from pygments.lexers import find_lexer_class, get_all_lexers
 
-    try:
-        return get_lexer_by_name(lang.split()[0]) if lang.split() else get_lexer_for_filename(f"file.{ending}")
-    except ClassNotFound:
-        return None
+    alias, pattern = next(iter(lang.split()), ""), f"*.{ending}"
+    known = get_all_lexers(plugins=False)
+    names = [name for name, aliases, patterns, _ in known if (alias in aliases if alias else pattern in patterns)]
+    classes = [found for name in names if (found := find_lexer_class(name)) is not None]
+    return max(classes, key=lambda one: (one.priority, one.__name__))() if classes else None
 
 
 def _ending(filename: str) -> str:

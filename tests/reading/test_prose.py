@@ -102,3 +102,15 @@ def test_two_texts_make_a_patch_and_too_large_ones_a_plain_one() -> None:
 )
 def test_a_call_is_told_by_the_argument_that_matters(name: str, args: object, said: str) -> None:
     assert toolwords.about(name, args, cwd="/home/a") == said
+
+
+def test_a_word_in_a_file_imports_no_plugin_of_the_highlighter(monkeypatch: pytest.MonkeyPatch) -> None:
+    def plugins() -> None:
+        raise AssertionError("plugins are looked for")
+
+    monkeypatch.setattr("pygments.lexers.find_plugin_lexers", plugins)
+    prose._lexer.cache_clear()
+    assert prose.code("x = 1", "a-language-of-a-plugin") == ((prose.Span("x = 1"),),)
+    assert prose.code("x = 1", filename="x.zzz") == ((prose.Span("x = 1"),),)
+    assert any(span.looks for span in prose.code("def f(): return 1", "python")[0])
+    assert any(span.looks for span in prose.code("def f(): return 1", filename="f.py")[0])
