@@ -79,11 +79,13 @@ class Place(Struct, frozen=True):
 def on_this_machine(folder: str) -> list[Place]:
     """Databases and transcripts in a folder, projects of Claude Code, sessions of Codex: newest first, no file read whole."""
     found = _databases(folder)
-    claude = Path(os.environ.get("CLAUDE_CONFIG_DIR") or Path.home() / ".claude") / "projects"
+    from studio.stores.transcripts.homes import claude_home, codex_home
+
+    claude = Path(claude_home()) / "projects"
     for project in _listed(claude):
         sessions = [one for one in _listed(str(project)) if one.suffix == ".jsonl" and not one.name.startswith("agent-")]
         found += _place("Claude Code project", project, sessions, f"{len(sessions)} sessions")
-    codex = Path(os.environ.get("CODEX_HOME") or Path.home() / ".codex")
+    codex = Path(codex_home())
     rollouts = [path for name in ("sessions", "archived_sessions") for path in (codex / name).rglob("rollout-*.jsonl*")]
     for path in rollouts[: 10 * MOST_PLACES]:
         found += _place("Codex session", path, [path], "")

@@ -319,6 +319,14 @@ class Thread(Struct, frozen=True):
     facts: Mapping[str, Any] = field(default_factory=dict)
     """What only some kinds of location know: title, model, tokens, the rule that chose the head."""
 
+    @property
+    def title(self) -> str:
+        return str(self.facts.get("title") or "")
+
+    @property
+    def model(self) -> str:
+        return str(self.facts.get("model") or "")
+
 
 class Hit(Struct, frozen=True):
     """Where a searched text occurs."""

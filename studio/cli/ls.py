@@ -149,9 +149,8 @@ def _line(thread: Thread, out: Out, width: int) -> str:
     scratch = f" +{thread.scratch_checkpoints} forked" if thread.scratch_checkpoints else ""
     metadata = " ".join(f"{line(key)}={_fact(key, value, out)}" for key, value in list(thread.metadata.items())[:4])
     room = max(40, out.width - width - STATUS - 48)
-    title, model = thread.facts.get("title"), thread.facts.get("model")
-    first = f"{title} — {thread.first_text or ''}" if title else thread.first_text or ""
-    parts = [line(shown(first, show_secrets=out.show_secrets), room), *([line(model, 40)] if model else [])]
+    first = f"{thread.title} — {thread.first_text or ''}" if thread.title else thread.first_text or ""
+    parts = [line(shown(first, show_secrets=out.show_secrets), room), *([line(thread.model, 40)] if thread.model else [])]
     tail = "  ".join(
         part for part in [*parts, out.paint(metadata, "cyan"), out.paint((branches + scratch).strip(), "magenta")] if part
     )

@@ -19,6 +19,7 @@ from studio.forks.sessions.recipe import NO_RESULT, Cut, Made, nearest, spoken, 
 from studio.forks.sessions.splice import Path
 from studio.render.shell import word
 from studio.stores.transcripts.claude import carried_over
+from studio.stores.transcripts.homes import claude_home
 from studio.stores.transcripts.record import iso, moment
 from studio.stores.transcripts.source import loads
 
@@ -187,7 +188,7 @@ def make(cut: Cut) -> Made:
     made.version = next((str(one) for piece in reversed(pieces) if (one := _field(piece, "version"))), None)
     if cwd is not None:
         made.target = place.claude_target(cwd, name)
-        made.root = os.path.join(place.claude_home(), "projects")
+        made.root = os.path.join(claude_home(), "projects")
         made.may_make = os.path.isdir(cwd)
     go = f"cd {word(cwd)} && " if cwd is not None else ""
     said = _said(cut.prompt)

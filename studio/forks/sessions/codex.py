@@ -19,6 +19,7 @@ from studio.forks.sessions.pieces import Layout, Piece
 from studio.forks.sessions.recipe import NO_RESULT, Cut, Made, nearest, spoken, value_at, version_of
 from studio.forks.sessions.splice import Path
 from studio.render.shell import word
+from studio.stores.transcripts.homes import codex_home
 from studio.stores.transcripts.record import Indexed
 from studio.stores.transcripts.source import Source, loads
 
@@ -149,7 +150,7 @@ def make(cut: Cut) -> Made:
     made = Made(session, name, b"".join(one + b"\n" for one in out), file.format, cwd, place.codex_target(name), records=records)
     made.replaces = pieces[own].turn if own < len(pieces) else None
     made.copies = made_of
-    made.root, made.may_make = os.path.join(place.codex_home(), "sessions"), True
+    made.root, made.may_make = os.path.join(codex_home(), "sessions"), True
     made.program, made.version = "Codex", file.facts.get("version")
     go = f"cd {word(cwd)} && " if cwd is not None else ""
     said = f" {'-- ' if (cut.prompt or '').startswith('-') else ''}{spoken(cut.prompt)}" if cut.prompt is not None else ""

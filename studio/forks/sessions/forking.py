@@ -88,7 +88,8 @@ class SessionForker:
         made.records = [cut.names.get(one, one) if one is not None else None for one in made.records]
         source = cut.source
         path = place.store(source, made.name, made.data)
-        surprises = _surprises(path, made, cut)
+        stored = _read(path)
+        surprises = _surprises(stored, made, cut)
         installed = None
         if request.install:
             try:
@@ -105,7 +106,7 @@ class SessionForker:
             except PatchError:
                 place.remove(path)
                 raise
-        own = _own(path, made)
+        own = _own(stored, made)
         place.note(_sheet(path, made, cut, request.address, source, own, installed))
         address = Address(request.address.thread_id, "", own.last or request.address.checkpoint_id)
         return ForkResult(
@@ -224,7 +225,7 @@ def _keep_to_the_way(cut: Cut, way: set[int], kind: str) -> None:
     """Leave out what a program put beside the conversation on another way."""
     if kind not in _KEPT:
         return
-    beside = {id(one) for one in cut.branch.pieces if one.record.kind == "context" and one.at not in way}
+    beside = _beside(cut.branch, way)
     lines = [line for line in cut.branch.lines if id(line.parts[0][0]) in beside]
     if any(line.wanted is not line.message and line.wanted is not None for line in lines):
         raise PatchError(
@@ -234,6 +235,11 @@ def _keep_to_the_way(cut: Cut, way: set[int], kind: str) -> None:
     cut.branch.lines = [line for line in cut.branch.lines if id(line.parts[0][0]) not in beside]
     if lines:
         cut.notes.append(f"{len(lines)} notes of the program that lie beside the way are left out.")
+
+
+def _beside(branch: Branch, way: set[int]) -> set[int]:
+    """The pieces, by their identity, that a program put beside the conversation on another way."""
+    return {id(one) for one in branch.pieces if one.record.kind == "context" and one.at not in way}
 
 
 def _take_prompt(cut: Cut, kind: str) -> None:
@@ -262,7 +268,8 @@ def _take_prompt(cut: Cut, kind: str) -> None:
     while kind != "claude-code" and start and cut.branch.pieces[start - 1].turn == cut.turn.id:
         start -= 1  # Codex writes the contexts of a turn anew
     _end_at(cut, start)
-    _drop_trailing_context(cut) if kind != "claude-code" else None
+    if kind != "claude-code":
+        _drop_trailing_context(cut)
     left = {piece.turn for piece in cut.branch.pieces}
     cut.turns = [turn for turn in cut.turns if turn.id in left]
 
@@ -390,16 +397,14 @@ def _changes(before: Sequence[Message], cut: Cut) -> tuple[Change, ...]:
 
 def _sheet(path: str, made: Made, cut: Cut, address: Address, source: str, own: Own, installed: str | None) -> place.Sheet:
     now = datetime.now(UTC).isoformat()
-    digest = hashlib.sha256()
     try:
         with open(source, "rb") as file:
-            while block := file.read(1 << 20):
-                digest.update(block)
+            digest = hashlib.file_digest(file, "sha256").hexdigest()
     except OSError:
-        pass
+        digest = hashlib.sha256().hexdigest()
     return place.Sheet(
         path, source, address.thread_id, address.checkpoint_id, made.session, made.records, cut.prompt, now, made.format,
-        digest.hexdigest(), own.first, cut.names.get(made.replaces or "", made.replaces), _hash_of(cut.one, made.replaces),
+        digest, own.first, cut.names.get(made.replaces or "", made.replaces), _hash_of(cut.one, made.replaces),
         made.copies,
         made.own_at,
         own.last,
@@ -414,16 +419,20 @@ def _hash_of(one: Transcript, turn: str | None) -> str:
 
 
 def _read(path: str) -> Transcript | None:
+    """What our own reader makes of a stored file."""
     found = look_at(path)
-    return Transcript(Group(found.session or path, [found], [], 0.0)) if found is not None else None
+    if found is None:
+        return None
+    one = Transcript(Group(found.session or path, [found], [], 0.0))
+    one.look()
+    return one
 
 
-def _surprises(path: str, made: Made, cut: Cut) -> list[str]:
+def _surprises(stored: Transcript | None, made: Made, cut: Cut) -> list[str]:
     """The stored file through our own reader, against what was wanted."""
-    one = _read(path)
-    if one is None:
+    if stored is None:
         return ["what was stored is not read as a session"]
-    folded = one.look()
+    folded = stored.folded()
     head = folded.woven.head
     found = _sent(folded, head, made.format) if head is not None else []
     mine, its = _plain(cut.wanted, made), _plain(found, made)
@@ -445,7 +454,7 @@ def _sent(folded: Folded, head: str, kind: str) -> list[Message]:
     turns = folded.branch(head)
     branch = pieces.of_branch(folded, turns)
     way = pieces.on_the_way(folded, turns)
-    beside = {id(one) for one in branch.pieces if kind in _KEPT and one.record.kind == "context" and one.at not in way}
+    beside = _beside(branch, way) if kind in _KEPT else set()
     return [line.message for line in branch.lines if id(line.parts[0][0]) not in beside]
 
 
@@ -481,9 +490,8 @@ class Own(Struct):
     """Of the last."""
 
 
-def _own(path: str, made: Made) -> Own:
-    one = _read(path)
-    woven = one.look().woven if one is not None else None
+def _own(stored: Transcript | None, made: Made) -> Own:
+    woven = stored.woven if stored is not None else None
     if woven is None or woven.head is None:
         return Own()
     at_of = {record.id: at for at, record in enumerate(woven.files[0].records)}

@@ -17,6 +17,7 @@ from msgspec import Struct, field
 
 from studio.errors import PatchError
 from studio.forks.scratch import can_hold_files, default_folder, key_of, made_temporary_folder, our_folders
+from studio.stores.transcripts.homes import claude_home, codex_home
 
 FOLDER = ".sessions"
 SHEET = ".fork.json"
@@ -172,14 +173,6 @@ def _read(path: Path) -> Sheet | None:
 
 
 # ---- where programs look
-
-
-def claude_home() -> str:
-    return os.environ.get("CLAUDE_CONFIG_DIR") or os.path.join(os.path.expanduser("~"), ".claude")
-
-
-def codex_home() -> str:
-    return os.environ.get("CODEX_HOME") or os.path.join(os.path.expanduser("~"), ".codex")
 
 
 def claude_folder(cwd: str) -> str:

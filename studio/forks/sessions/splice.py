@@ -86,11 +86,7 @@ def members(data: bytes, at: int = 0) -> list[Member]:
         except ValueError as error:
             raise NotThere("a key is no text") from error
         found.append(Member(name, at, (start, end)))
-        at = _skip(data, end)
-        if data[at : at + 1] == b",":
-            at = _skip(data, at + 1)
-        elif data[at : at + 1] != b"}":
-            raise NotThere("an object has no end")
+        at = _behind(data, end, b"}")
     return found
 
 
@@ -104,12 +100,18 @@ def items(data: bytes, at: int = 0) -> list[Span]:
     while data[at : at + 1] != b"]":
         end = end_of(data, at)
         found.append((at, end))
-        at = _skip(data, end)
-        if data[at : at + 1] == b",":
-            at = _skip(data, at + 1)
-        elif data[at : at + 1] != b"]":
-            raise NotThere("a list has no end")
+        at = _behind(data, end, b"]")
     return found
+
+
+def _behind(data: bytes, end: int, close: bytes) -> int:
+    """Where the next part of an object or a list begins, or its end stands."""
+    at = _skip(data, end)
+    if data[at : at + 1] == b",":
+        return _skip(data, at + 1)
+    if data[at : at + 1] != close:
+        raise NotThere("an object or a list has no end")
+    return at
 
 
 def find(data: bytes, path: Path, at: int = 0) -> Span:

@@ -63,7 +63,7 @@ class ThreadList(RowView):
         if width < 90:
             right = Content.styled(f"{labels.when(thread.last_at)} ", "$faint")
         status = Content.styled(f"  {labels.status_word(thread.status)}", _STYLES.get(thread.status, "$faint"))
-        title = masking.text(str(thread.facts.get("title") or ""))
+        title = masking.text(thread.title)
         name = gate.line(title or thread.thread_id, max(8, width - right.cell_length - status.cell_length - 6))
         first = bar + Content.assemble((f" {shape} ", colour), (name, "bold")) + status
         fill = width - first.cell_length - right.cell_length
@@ -99,7 +99,8 @@ def haystack(thread: Thread) -> str:
             thread.status,
             labels.status_word(thread.status),
             *thread.namespaces,
-            *(str(thread.facts.get(name) or "") for name in ("title", "model")),
+            thread.title,
+            thread.model,
         ]
     ).lower()
 

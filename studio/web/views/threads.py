@@ -103,7 +103,8 @@ def _haystack(thread: Thread) -> str:
         thread.last_text or "",
         thread.status,
         jsontext.dumps(dict(thread.metadata)),
-        *(str(thread.facts.get(name) or "") for name in ("title", "model")),
+        thread.title,
+        thread.model,
     )
     return " ".join(parts).casefold()
 
@@ -117,7 +118,7 @@ def _row(place: Place, thread: Thread) -> ThreadRow:
     if thread.scratch_checkpoints:
         facts.append(f"{thread.scratch_checkpoints:,} in scratch")
     facts.append(labels.size(thread.size_bytes))
-    title, model = (masking.text(str(thread.facts.get(name) or "")) for name in ("title", "model"))
+    title, model = masking.text(thread.title), masking.text(thread.model)
     facts += [gate.line(one, 80) for one in (model, thread.thread_id if title else "") if one]
     return ThreadRow(
         href=Place(place.file, thread.thread_id).url(),
