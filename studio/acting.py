@@ -100,15 +100,16 @@ class Acting(ABC):
 
     def files_at(self, address: Address) -> Moment:
         """The files of an agent's session as they were at a turn. PatchError: this is no session. RefError: not there."""
-        if self.sessions is None:
-            raise PatchError("This file holds checkpoints: they keep no files.", "Name an agent's session.", "no-session")
-        return self.sessions.files_at(address)
+        return self._its_sessions().files_at(address)
 
     def outlook(self, address: Address) -> Outlook:
         """What was done outside of an agent's session after a turn, which a fork does not undo. As `files_at`."""
+        return self._its_sessions().outlook(address)
+
+    def _its_sessions(self) -> SessionForker:
         if self.sessions is None:
             raise PatchError("This file holds checkpoints: they keep no files.", "Name an agent's session.", "no-session")
-        return self.sessions.outlook(address)
+        return self.sessions
 
     def lay_files(self, moment: Moment, folder: str) -> dict[str, str]:
         """Write the known files of a moment into a new folder; path -> where it was written. UsageError: it is not new."""

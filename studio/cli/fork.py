@@ -40,7 +40,7 @@ def run(options: Namespace, out: Out) -> int:
         )
     with opened(options, out) as session:
         address = session.resolve(options.ref, options.thread, options.ns)
-        if session.kind == "transcript":
+        if session.is_transcript:
             from studio.cli import fork_session
 
             return fork_session.run(session, fork_session.request_of(options, address, patch), options, out)

@@ -10,7 +10,6 @@ import base64
 import binascii
 import threading
 from collections.abc import Iterator, Mapping, Sequence
-from datetime import datetime
 from typing import Any, Literal
 from weakref import WeakKeyDictionary
 
@@ -25,6 +24,7 @@ from studio.stores.transcripts.fold import Folded, apply
 from studio.stores.transcripts.fold import Said as Decoded
 from studio.stores.transcripts.transcript import Transcript
 from studio.stores.transcripts.turns import Turn
+from studio.times import seconds_between
 
 BIG = 4_000_000
 """Bytes of a turn whose words are not looked at for a mere line of it."""
@@ -33,7 +33,6 @@ PICTURES = {"image/png": b"\x89PNG\r\n\x1a\n", "image/jpeg": b"\xff\xd8\xff", "i
 """Types of pictures that are shown, with their first bytes."""
 _STATES: Mapping[str, TouchState] = {"read": "read", "created": "created", "edited": "edited", "deleted": "deleted"}
 _FILE_TOOLS = content.EDITS | {"Read", "apply_patch"}
-_DONE = ("completed", "done")
 
 Doing = Literal["added", "started", "done", "reopened", "removed", "reworded"]
 
@@ -42,6 +41,10 @@ class Todo(Struct, frozen=True):
     key: str
     text: str
     status: str
+
+    @property
+    def is_done(self) -> bool:
+        return self.status in toolwords.DONE
 
 
 class TodoChange(Struct, frozen=True):
@@ -142,7 +145,7 @@ class Branch:
             index,
             Tokens(*turn.tokens) if any(turn.tokens) else None,
             model,
-            _seconds(above.last_at or above.at, turn.last_at or turn.at) if above is not None else None,
+            seconds_between(above.last_at or above.at, turn.last_at or turn.at) if above is not None else None,
         )
 
     def said(self, turn: Turn) -> list[Said]:
@@ -235,9 +238,14 @@ class Branch:
 
     def _spent(self, turn: Turn) -> Spent:
         cost = next((value for name, value in self.folded.beside(turn) if name == "cost_usd"), None)
-        records = self.folded.woven.records
-        own = sum((records[at].more or {}).get("cost", 0) for at in turn.records)
+        own = self._own_cost(turn)
         return Spent(self.address(turn), Tokens(*turn.tokens), cost if cost is not None else own or None, turn.kind)
+
+    def _own_cost(self, turn: Turn) -> float:
+        """What its answers say that they cost."""
+        records = self.folded.woven.records
+        own: float = sum((records[at].more or {}).get("cost", 0) for at in turn.records)
+        return own
 
     def _onward(self) -> Iterator[Turn]:
         """To the head where it lies on the way, else along the first children."""
@@ -251,11 +259,10 @@ class Branch:
     def cost(self) -> float | None:
         """Recorded up to this turn, as the channel of the state has it."""
         whole: float | None = None
-        records = self.folded.woven.records
         for turn in self.turns:
             for name, value in self.folded.beside(turn):
                 whole = float(value) if name == "cost_usd" else whole
-            own = sum((records[at].more or {}).get("cost", 0) for at in turn.records)
+            own = self._own_cost(turn)
             whole = (whole or 0.0) + own if own else whole
         return round(whole, 10) if whole is not None else None
 
@@ -416,16 +423,18 @@ def _changed(before: Sequence[Todo], after: Sequence[Todo]) -> tuple[TodoChange,
     for one in after:
         was = old.get(one.key)
         if was is None:
-            begun: Doing = "done" if one.status in _DONE else "started" if one.status == "in_progress" else "added"
-            found.append(TodoChange(begun, one.text))
+            found.append(TodoChange(_doing(one, "added"), one.text))
             continue
         if was.text != one.text:
             found.append(TodoChange("reworded", one.text))
         if was.status != one.status:
-            what: Doing = "done" if one.status in _DONE else "started" if one.status == "in_progress" else "reopened"
-            found.append(TodoChange(what, one.text))
+            found.append(TodoChange(_doing(one, "reopened"), one.text))
     found += [TodoChange("removed", one.text) for one in before if one.key not in new]
     return tuple(found)
+
+
+def _doing(one: Todo, otherwise: Doing) -> Doing:
+    return "done" if one.is_done else "started" if one.status == "in_progress" else otherwise
 
 
 # ---- pictures
@@ -458,12 +467,3 @@ def _picture(data: str) -> tuple[str, bytes] | None:
         if raw.startswith(first) and (kind != "image/webp" or raw[8:12] == b"WEBP"):
             return kind, raw
     return None
-
-
-def _seconds(before: str | None, after: str | None) -> float | None:
-    if before is None or after is None:
-        return None
-    try:
-        return (datetime.fromisoformat(after) - datetime.fromisoformat(before)).total_seconds()
-    except (ValueError, TypeError):
-        return None

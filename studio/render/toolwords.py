@@ -16,6 +16,8 @@ FIRST = (
 """Names of arguments, the most telling ones first."""
 PATHS = frozenset(("file_path", "notebook_path", "filePath", "path"))
 LISTS = {"todos": "todo", "plan": "step", "edits": "edit", "questions": "question"}
+DONE = ("completed", "done")
+"""What programs call a todo that is finished."""
 LOOKED_AT = 2_000
 """Characters of an argument that are looked at for its one line."""
 
@@ -70,7 +72,7 @@ def _patched(text: str) -> str:
 
 
 def _listed(held: list[Any], word: str) -> str:
-    done = sum(1 for one in held if isinstance(one, Mapping) and one.get("status") in ("completed", "done"))
+    done = sum(1 for one in held if isinstance(one, Mapping) and one.get("status") in DONE)
     return f"{len(held)} {word if len(held) == 1 else word + 's'}" + (f", {done} done" if done else "")
 
 

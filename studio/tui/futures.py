@@ -39,7 +39,7 @@ class Futures(Place):
     def _fork(self, path: str | None, *, messages: bool = False) -> None:
         from studio.tui.screens.fork import ForkScreen
 
-        is_session = self.session.kind == "transcript"
+        is_session = self.session.is_transcript
         if not is_session and self._refused():
             return
         if self.point is None or self.here is None or self.point.address != self.here.checkpoint.address:

@@ -90,7 +90,7 @@ class MainScreen(Copying, Revealing, Moving, Futures, Opening):
         name = os.path.basename(self.session.location) or self.session.location
         words = getattr(self.session, "view_words", "")
         part = f" · {words}" if words else ""
-        if self.session.kind == "transcript":
+        if self.session.is_transcript:
             refused, temporary = False, False
         else:
             refused = self.session.fork_refusal() is not None

@@ -201,7 +201,7 @@ class Desk(ForkDesk):
             fork=fork or self.fork_box(),
             messages_href=self._messages_href(),
             promote_href=place.url("promote")
-            if self.row.checkpoint.origin == "scratch" and self.session.kind != "transcript"
+            if self.row.checkpoint.origin == "scratch" and not self.session.is_transcript
             else "",
             editor=editor,
             answer_promise=answer_promise,
@@ -292,7 +292,7 @@ class Desk(ForkDesk):
 
 def badge_of(session: Session) -> tuple[str, str]:
     """The promise in the header, and where forks go."""
-    if session.kind == "transcript":
+    if session.is_transcript:
         return (
             "read-only · forks go to scratch",
             "a fork is a new session file in your data folder; the file itself is never changed",

@@ -95,7 +95,7 @@ class ForkDesk(Spot):
         )
 
     def _session_form(self) -> forks.SessionForm | None:
-        if self.session.kind != "transcript":
+        if not self.session.is_transcript:
             return None
         path, text = session_text(self.state, self.place.path or self.selected_path)
         kept = self.session.kept_fork(self.address)

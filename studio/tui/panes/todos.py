@@ -26,14 +26,14 @@ def build(point: Point, tree: CheckpointTree, session: Session) -> tuple[Line, .
     if not found:
         return (Line(draw.own("The agent kept no list of todos up to this turn.", "$quiet"), 1),)
     now = found[-1].todos
-    done = sum(one.status in ("completed", "done") for one in now)
+    done = sum(one.is_done for one in now)
     lines = [Line(draw.own("The list at this turn", "bold"), 1, right=draw.own(f"{done} of {len(now)} done", "$quiet"))]
     lines += [prose.todo(wording.todo_line(one.text, one.status, point.show_secrets), 2) for one in now]
     lines += [BLANK, Line(draw.own("How it got here", "bold"), 1, right=draw.own("newest first", "$faint"))]
     for step in reversed(found[-MOST_STEPS:]):
         number = draw.number(row_of(tree, step.address), step.address)
         here = step.address == point.address
-        finished = sum(one.status in ("completed", "done") for one in step.todos)
+        finished = sum(one.is_done for one in step.todos)
         standing = draw.own(f"{finished} of {len(step.todos)}", "$faint")
         lines.append(Line(draw.own(number, "bold $primary" if here else "$quiet"), 2, address=step.address, right=standing))
         changes = wording.changes_words(step.changes, point.show_secrets)

@@ -51,11 +51,11 @@ def todos_view(session: Session, tree: CheckpointTree, place: Place, address: Ad
     start = max(0, stop - PAGE)
     secret = session.show_secrets
     now = found[-1].todos
-    done = sum(one.status in ("completed", "done") for one in now)
+    done = sum(one.is_done for one in now)
     steps = []
     for one in reversed(found[start:stop]):
         changes = wording.changes_words(one.changes, secret)
-        finished = sum(todo.status in ("completed", "done") for todo in one.todos)
+        finished = sum(todo.is_done for todo in one.todos)
         steps.append(
             StepView(
                 tree.number(one.address),
