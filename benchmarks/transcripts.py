@@ -1,6 +1,7 @@
 """Time whole `studio` processes on big transcripts beside a bare parse of the same file, and print a table.
 
-    python benchmarks/transcripts.py [--mb 10 100 500] [--runs 3] [--sessions 1000] [--viewers BIN]
+    python benchmarks/transcripts.py [--mb 10 100 500] [--runs 3] [--rollout-mb 100] [--sessions 1000]
+        [--viewers BIN]
 
 The file is a session with split answers, todo lists, edits and images, deterministic. The bare parses decode every line with a
 library and keep nothing. Each figure is a fresh process with a warm file cache: the best of `--runs`, with its peak memory;
@@ -115,6 +116,40 @@ def session(path: Path, size_wanted: int, seed: int = 7, image: int = 0) -> None
             add("assistant", [{"type": "text", "text": text(80)}], f"msg_{seed}_{count}")
 
 
+def rollout(path: Path, size_wanted: int) -> None:
+    """Write a rollout of Codex of about so many bytes."""
+    chance = random.Random(11)
+    count = size = 0
+    with path.open("w") as file:
+
+        def text(words: int) -> str:
+            return " ".join(chance.choice(WORDS) for _ in range(words))
+
+        def add(kind: str, **payload: Any) -> None:
+            nonlocal count, size
+            count += 1
+            at = f"2026-05-{1 + count // 86400:02}T{count // 3600 % 24:02}:{count // 60 % 60:02}:{count % 60:02}.000Z"
+            line = json.dumps({"timestamp": at, "type": kind, "payload": payload})
+            file.write(line + "\n")
+            size += len(line) + 1
+
+        def say(role: str, words: str) -> None:
+            kind = "output_text" if role == "assistant" else "input_text"
+            add("response_item", type="message", role=role, content=[{"type": kind, "text": words}])
+
+        add("session_meta", id="01a00000-0000-7000-8000-000000000001", cwd="/home/mara/bakery", cli_version="0.98.0")
+        while size < size_wanted:
+            say("user", text(40))
+            for _ in range(6):
+                say("assistant", text(60))
+                asked = json.dumps({"command": ["bash", "-lc", text(12)]})
+                add("response_item", type="function_call", name="shell", arguments=asked, call_id=f"call_{count}")
+                add("response_item", type="function_call_output", call_id=f"call_{count - 1}", output=text(500))
+                usage = {"input_tokens": 9 * count, "cached_input_tokens": 8 * count, "output_tokens": 7 * count}
+                add("event_msg", type="token_count", info={"total_token_usage": usage})
+            say("assistant", text(80))
+
+
 class Took(NamedTuple):
     wall: float
     cpu: float
@@ -200,6 +235,7 @@ def main() -> None:
     options = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     options.add_argument("--mb", type=int, nargs="*", default=[10, 100])
     options.add_argument("--runs", type=int, default=3)
+    options.add_argument("--rollout-mb", type=int, default=100)
     options.add_argument("--sessions", type=int, default=1000)
     options.add_argument("--viewers", default="")
     options.add_argument("--viewers-mb", type=int, default=100)
@@ -214,6 +250,11 @@ def main() -> None:
             one_file(path, f"{megabytes} MB", data, chosen.runs)
             if chosen.viewers and megabytes <= chosen.viewers_mb:
                 viewers(path, f"{megabytes} MB", chosen.viewers, 1)
+            path.unlink()
+        if chosen.rollout_mb:
+            path = Path(folder) / "rollout.jsonl"
+            elsewhere(rollout, path, chosen.rollout_mb << 20)
+            one_file(path, f"rollout, {chosen.rollout_mb} MB", data, chosen.runs)
             path.unlink()
         path = Path(folder) / "long-line.jsonl"
         elsewhere(session, path, 1 << 20, 7, 30 << 20)

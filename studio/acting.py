@@ -183,20 +183,29 @@ class Acting(ABC):
         return notices
 
     def _branch(self, address: Address) -> Branch:
+        from studio import interrupted
         from studio.forks import in_place, promote
         from studio.forks.appending import told_for_promoting
 
-        if any(run.status == "running" and run.thread_id == address.thread_id for run in self.runs()):
+        ended = {run.id for run in self.runs() if run.status != "running"}
+        elsewhere = set(interrupted.going(self.scratch.notes_path, address.thread_id)) - ended
+        if elsewhere or any(run.status == "running" and run.thread_id == address.thread_id for run in self.runs()):
             raise PatchError(
                 "A run of this thread is going, and its branch grows.", "Wait until it ends, or cancel it.", "run-going"
             )
         base, scratch = self.overlay.base, self.overlay.scratch
-        refused = self.fork_refusal() or in_place.refusal(base, by_langgraph=False)
-        with told_for_promoting():
-            if refused is not None:
+
+        def check() -> None:
+            if refused := self.fork_refusal() or in_place.refusal(base, by_langgraph=False):
                 raise refused
+
         kept = self.scratch
-        return self.overlay.together(lambda: promote.gather(self.overlay, base, scratch, address, kept.origins()))
+        with told_for_promoting():
+            check()
+            try:
+                return self.overlay.together(lambda: promote.gather(self.overlay, base, scratch, address, kept.origins()))
+            finally:
+                check()  # reading shows where a file is damaged, and what is lost there must not be called gone
 
     def as_node_candidates(self, address: Address) -> tuple[str, ...]:
         return self.forker.as_node_candidates(address)

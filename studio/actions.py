@@ -2,7 +2,8 @@
 
 Front ends look actions up by `id`; a key is written as Textual and `data-key` spell it. `needs` says what must hold before an
 action is offered: `checkpoint` (a row under the cursor), `value` (a path is selected), `run` (a run is going), `branches` (the
-thread has more than one leaf), `scratch` (the row under the cursor lies in the scratch file), `turns` (an agent's transcript).
+thread has more than one leaf), `scratch` (the row under the cursor lies in the scratch file), `turns` (an agent's transcript),
+`tables` (a database).
 """
 
 from __future__ import annotations
@@ -48,7 +49,7 @@ ACTIONS: tuple[Action, ...] = (
         footer=True,
     ),
     Action("threads", "Threads", "Choose another thread of this file.", ("t",), footer=True),
-    Action("tables", "Tables", "What else this file holds: other checkpoints, stores, caches, any table.", ("o",)),
+    Action("tables", "Tables", "What else this file holds: other checkpoints, stores, caches, any table.", ("o",), ("tables",)),
     Action("search", "Search", "Find a text in the values of this thread, then of the file.", ("slash",), footer=True),
     Action("changes", "Changes", "What this superstep changed, and which task wrote it.", ("1",), ("checkpoint",), "View"),
     Action("conversation", "Conversation", "This branch read as one chat.", ("2",), ("checkpoint",), "View"),
@@ -70,6 +71,30 @@ ACTIONS: tuple[Action, ...] = (
         ("m",),
         ("checkpoint",),
         "View",
+    ),
+    Action(
+        "zoom_in",
+        "Larger",
+        "Make the picture of the graph larger; in a terminal, with its edges.",
+        ("plus", "equals_sign"),
+        ("checkpoint",),
+        "Graph",
+    ),
+    Action(
+        "zoom_out",
+        "Smaller",
+        "Make the picture of the graph smaller; in a terminal, the names of its nodes alone.",
+        ("minus",),
+        ("checkpoint",),
+        "Graph",
+    ),
+    Action(
+        "zoom_whole",
+        "The whole graph",
+        "All of the graph at once; again to go back to this superstep.",
+        ("0",),
+        ("checkpoint",),
+        "Graph",
     ),
     Action(
         "branches",
@@ -155,6 +180,9 @@ KEY_LABELS = {
     "right_square_bracket": "]",
     "slash": "/",
     "question_mark": "?",
+    "plus": "+",
+    "equals_sign": "=",
+    "minus": "-",
     "down": "↓",
     "up": "↑",
     "home": "Home",

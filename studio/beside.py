@@ -44,6 +44,11 @@ def how_of(pair: StepPair) -> How:
     return "unread" if pair.same is None else "same" if pair.same else "changed"
 
 
+def ends_differ(ends: Comparison) -> str:
+    """`3 differences`, or that they cannot be told."""
+    return "not known: a state cannot be read" if ends.closed else labels.plural(len(ends.changes), "difference")
+
+
 def stretches(hows: Iterable[How], short: int | None = SHORT) -> Iterator[tuple[How, int, int]]:
     """(how, first, behind the last): more than `short` in a row that are the same, or not compared, as one; else single pairs."""
     start = 0

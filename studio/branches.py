@@ -76,7 +76,8 @@ def side_by_side(session: Session, left: Address, right: Address) -> Branches:
         (place for place, pair in enumerate(steps) if pair.same is False or pair.left is None or pair.right is None), None
     )
     ends = [session.state(left), session.state(right)]
-    talk = chats(ends[0].values, ends[1].values)
+    closed = ends[0].closed or ends[1].closed  # a conversation that cannot be read is not an empty one
+    talk = chats({}, {}) if closed else chats(ends[0].values, ends[1].values)
     return Branches(ends[0], ends[1], ancestor, steps, first, session.compare(right, left), talk, cut)
 
 
@@ -88,7 +89,7 @@ def wrote(session: Session, pair: StepPair) -> tuple[tuple[Wrote, ...], tuple[Wr
             tuple(Wrote(one.path, None if one.op == "add" else one.before, one.op == "add", False) for one in changes),
             tuple(Wrote(one.path, None if one.op == "remove" else one.after, one.op == "remove", False) for one in changes),
         )
-    left, right = (_did(session, address) if address is not None else [] for address in (pair.left, pair.right))
+    left, right = ((_did(session, address) or []) if address is not None else [] for address in (pair.left, pair.right))
     return _marked(left, right), _marked(right, left)
 
 
@@ -144,15 +145,16 @@ def _steps(session: Session, left: Sequence[Address], right: Sequence[Address]) 
             continue
         read += 1
         if _repeated(session, here, there):
-            yield _edited(here, there, session.compare(there, here).changes)
+            yield _edited(here, there, session.compare(there, here))
         else:
-            yield _step(here, there, _did(session, here), _did(session, there))
+            mine, theirs = _did(session, here), _did(session, there)
+            yield StepPair(here, there) if mine is None or theirs is None else _step(here, there, mine, theirs)
 
 
-def _edited(here: Address, there: Address, changes: Sequence[Change]) -> StepPair:
-    change = min(changes, key=_is_talk, default=None)
+def _edited(here: Address, there: Address, found: Comparison) -> StepPair:
+    change = min(found.changes, key=_is_talk, default=None)
     if change is None:
-        return StepPair(here, there, True)
+        return StepPair(here, there, None if found.closed else True)
     return StepPair(here, there, False, change.path, change.before, change.after)
 
 
@@ -198,13 +200,16 @@ def _marked(mine: Sequence[_Deed], other: Sequence[_Deed]) -> tuple[Wrote, ...]:
     )
 
 
-def _did(session: Session, address: Address) -> list[_Deed]:
-    """What a superstep changed, values before messages."""
+def _did(session: Session, address: Address) -> list[_Deed] | None:
+    """What a superstep changed, values before messages; None where that cannot be read."""
     base = session.base_of(address) or session.forest.made_from(address)
     try:
-        changes = session.compare(address, base).changes
+        found = session.compare(address, base)
     except RefError:  # what a fork was made from is no longer there
         return []
+    if found.closed:
+        return None
+    changes = found.changes
     values, measures = session.state(address).values, session.explainer.measures
     deeds = []
     for change in sorted(changes, key=_is_talk):

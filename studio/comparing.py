@@ -23,7 +23,8 @@ def compare(session: Session, after: Address, before: Address | None = None, *, 
     """Changes over state values from `before` to `after`.
 
     Default base: the stored parent, None for a root; with `origin`, the checkpoint that a fork was made from. Raises RefError
-    when a checkpoint is not there, or when `origin` is asked of a checkpoint that is no fork.
+    when a checkpoint is not there, or when `origin` is asked of a checkpoint that is no fork. Where one of the two cannot be read
+    there are no changes, and `closed` names it.
     """
     state = session.state(after)
     parent = stored_parent(session, state)
@@ -38,6 +39,10 @@ def compare(session: Session, after: Address, before: Address | None = None, *, 
         else:
             before = parent
     base = session.state(before) if before is not None else None
+    closed = tuple(one.checkpoint.address for one in (base, state) if one is not None and one.closed)
+    if closed:
+        told = dict.fromkeys([*(base.problems if base is not None else ()), *state.problems])
+        return Comparison(base.checkpoint if base is not None else None, state.checkpoint, (), tuple(told), closed=closed)
     unknown = {
         *state.unrebuilt,
         *(base.unrebuilt if base is not None else ()),

@@ -342,6 +342,8 @@ class Forest:
             before, after = self._state_of(origin), self._state_of(fork)
         except StudioError:
             return
+        if before.closed or after.closed:
+            return
         changes = diff(before.values, after.values)
         key = (fork.checkpoint_ns, fork.checkpoint_id)
         parts = []

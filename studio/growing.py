@@ -50,6 +50,7 @@ class Growth(Struct, frozen=True):
     points: tuple[tuple[Address, int], ...]
     """Checkpoints of the branch, oldest first, with their bytes."""
     opened: tuple[Address, ...]
+    """Those of them whose channels were looked at: none that cannot be read."""
     channels: tuple[tuple[str, tuple[int, ...]], ...]
     """Channel -> its bytes at each of `opened`, the channels that are largest now first."""
 
@@ -71,14 +72,15 @@ def growth(session: Session, address: Address) -> Growth:
         if budget < 0 and opened:
             break
         opened.insert(0, one)
-    sizes = [session.explainer.sizes(one).channels for one in opened]
+    read = [(one, found) for one in opened if (found := session.explainer.sizes(one)).is_readable]
+    sizes = [found.channels for _, found in read]
     names = sorted({name for found in sizes for name in found}, key=lambda name: (-sizes[-1].get(name, 0), name))
     return Growth(
         checkpoint_bytes=sum(header.size_bytes for header in tree.headers()),
         write_bytes=session.overlay.write_bytes(address.thread_id),
         checkpoints=len(tree),
         points=points,
-        opened=tuple(opened),
+        opened=tuple(one for one, _ in read),
         channels=tuple((name, tuple(found.get(name, 0) for found in sizes)) for name in names),
     )
 

@@ -43,15 +43,26 @@ def lives(process: str) -> bool:
     return True
 
 
+def going(notes_path: str, thread_id: str) -> list[str]:
+    """The ids of the runs of a thread that a studio follows now, this one or another; [] where no notes can be read."""
+    sql = "SELECT id, studio FROM runs WHERE status = 'running' AND thread_id = ?"
+    return [str(ident) for ident, process in _ask(notes_path, sql, thread_id) if lives(str(process or ""))]
+
+
 def problems(notes_path: str) -> list[Problem]:
     """One for each thread whose last run was interrupted; [] where there are no notes, or none that can be read."""
+    found = _ask(notes_path, _SQL)
+    return [Problem("interrupted-run", str(ident), MESSAGE) for ident, process in found if not lives(str(process or ""))]
+
+
+def _ask(notes_path: str, sql: str, *values: str) -> list[tuple[object, object]]:
+    """[] where there are no notes, or none that can be read."""
     if not os.path.exists(notes_path):
         return []
-    with contextlib.suppress(sqlite3.Error):
+    with contextlib.suppress(sqlite3.Error, UnicodeEncodeError):
         uri = f"file:{quote(os.fsencode(notes_path))}?mode=ro"
         with contextlib.closing(sqlite3.connect(uri, uri=True, timeout=0.2)) as connection:
-            found = connection.execute(_SQL).fetchall()
-        return [Problem("interrupted-run", str(ident), MESSAGE) for ident, process in found if not lives(str(process or ""))]
+            return connection.execute(sql, values).fetchall()
     return []
 
 

@@ -7,49 +7,74 @@ from pathlib import Path
 
 from msgspec import Struct
 
-from studio.errors import OpenError, UsageError
-from studio.stores import SESSION_NAMES, open_store, openable_in
+from studio.errors import OpenError, StudioError, UsageError
+from studio.model import Problem
+from studio.stores import open_store
+from studio.stores.folder import SESSION_NAMES, is_loss, listing, problem_of
+from studio.stores.transcripts import holds_transcripts
 from studio.stores.view import PLAIN, View
 
 
-def files_of(location: str) -> list[str]:
+class Inside(Struct, frozen=True):
+    """What a location holds."""
+
+    files: list[str]
+    problems: tuple[Problem, ...] = ()
+    """Of a folder: what looks like a database and cannot be opened, each with its path and the reason."""
+
+    def only(self, path: str) -> Inside:
+        """One of the files, with the same word of what is lost beside it."""
+        return Inside([path], self.problems)
+
+
+def files_of(location: str) -> Inside:
     """The location itself, or the checkpoint databases directly in a folder, with the transcripts beside them, by name.
 
     Raises OpenError for a folder that cannot be read or holds none; what else is wrong with a file, opening it says.
     """
     if not os.path.isdir(location):
-        return [location]
-    found, refusals = [], []
-    for path in openable_in(os.path.abspath(location)):
+        return Inside([location])
+    inside = listing(os.path.abspath(location))
+    found, problems = [], []
+    for path in inside.to_try:
         try:
             open_store(path).close()
             found.append(path)
         except OpenError as error:
-            refusals.append(error)
+            if is_loss(path, error):
+                problems.append(problem_of(path, error))
     if not found:
-        open_store(location).close()  # says in words why there is none
-        if not refusals:
-            return [location]  # a folder of transcripts is one location
-        raise refusals[0]
-    return found
+        if inside.to_try or not holds_transcripts(location):
+            open_store(location).close()  # says in words why there is none
+        found = [location]  # a folder of transcripts is one location
+    return Inside(found, (*problems, *inside.problems))
 
 
-def one_file(location: str, name: str | None = None, thread_id: str | None = None, view: View = PLAIN) -> str:
+def one_file(location: str, name: str | None = None, thread_id: str | None = None, view: View = PLAIN) -> Inside:
     """The one file that is meant: named by `name` (`--file`), the only one, or the only one that holds the thread.
 
     Raises UsageError with the choices when several remain.
     """
-    files = files_of(location)
+    inside = files_of(location)
+    files = inside.files
     if name is not None:
         files = [path for path in files if name in (path, os.path.basename(path))]
         if not files:
-            raise UsageError(f"no file {name!r} in {location}", "`studio ls` lists the files", "no-such-file")
+            raise _no_such_file(location, name, inside.problems)
+        inside = Inside(files)  # who names a file did not ask for the others
     if len(files) > 1 and thread_id is not None:
         files = [path for path in files if _holds(path, thread_id, view)] or files
     if len(files) > 1:
         names = tuple(os.path.basename(path) for path in files)
         raise UsageError(f"{location} holds {len(files)} files: choose one with --file", "", "choose-file", candidates=names)
-    return files[0]
+    return inside.only(files[0])
+
+
+def _no_such_file(location: str, name: str, problems: tuple[Problem, ...]) -> StudioError:
+    for problem in problems:
+        if name in (problem.where, os.path.basename(problem.where)):
+            return OpenError(problem.message, "`studio ls` lists the files that can be opened", problem.kind)
+    return UsageError(f"no file {name!r} in {location}", "`studio ls` lists the files", "no-such-file")
 
 
 def _holds(path: str, thread_id: str, view: View) -> bool:
@@ -97,7 +122,7 @@ def _databases(folder: str) -> list[Place]:
     from studio.stores.transcripts import is_transcript
 
     try:
-        names = openable_in(folder)
+        names = listing(folder).databases
     except OpenError:
         return []
     names = [name for name in names if not name.endswith(SESSION_NAMES)]

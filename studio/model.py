@@ -51,6 +51,8 @@ class Problem(Struct, frozen=True, gc=False):
     """A short slug, e.g. `orphan-parent`, `parent-loop`, `undecodable`, `write-without-checkpoint`."""
     where: str
     message: str
+    names: tuple[str, ...] = ()
+    """What loading a pickle would import: all names that `message` has no room for. Stored text, not gated."""
 
 
 class Checkpoint(Struct, frozen=True, gc=False):
@@ -209,6 +211,8 @@ class State(Struct, frozen=True):
     """Rows stored under this checkpoint that no scheduled task wrote: edits, a `Command` (the null task), rows that came late."""
     unrebuilt: Mapping[str, str] = field(default_factory=dict)
     """Delta channels that have a value which cannot be rebuilt, with the reason in words; they are in no other map."""
+    closed: bool = False
+    """Nothing of the record could be read: that `values` is empty says nothing."""
 
     @property
     def editable(self) -> dict[str, Value]:
@@ -256,6 +260,8 @@ class Comparison(Struct, frozen=True):
     problems: tuple[Problem, ...] = ()
     explained: Mapping[str, Verdict] = field(default_factory=dict)
     """Channel -> how far the writes explain it; only where `before` is the parent and a superstep lies between."""
+    closed: tuple[Address, ...] = ()
+    """Which of the two cannot be read: then `changes` is empty, and what changed is not known."""
 
 
 class NodeRun(Struct, frozen=True, gc=False):
@@ -318,10 +324,22 @@ class Thread(Struct, frozen=True):
     scratch_checkpoints: int = 0
     facts: Mapping[str, Any] = field(default_factory=dict)
     """What only some kinds of location know: title, model, tokens, the rule that chose the head."""
+    closed: str = ""
+    """Why nothing of its head's state can be read: then neither its status nor what was said is known."""
 
     @property
     def title(self) -> str:
         return str(self.facts.get("title") or "")
+
+    @property
+    def active(self) -> str:
+        """By which rule the active branch of a session is the active one, in words; "" where there is no choice."""
+        return str(self.facts.get("active") or "") if len(self.heads) > 1 else ""
+
+    @property
+    def is_session(self) -> bool:
+        """Whether it is an agent's session: its turns are read first."""
+        return "format" in self.facts
 
     @property
     def model(self) -> str:

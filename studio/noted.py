@@ -11,6 +11,7 @@ from studio.render import gate, labels
 from studio.tree import CheckpointTree
 
 NOT_KNOWN = "What changed is not known: the state of this checkpoint cannot be read."
+NOT_KNOWN_SINCE = "What changed is not known: the state that this one is compared with cannot be read."
 
 
 def notes(problems: Iterable[Problem], tree: CheckpointTree, here: Address) -> tuple[tuple[str, str], ...]:
@@ -32,29 +33,18 @@ def sentences(problems: Iterable[Problem], tree: CheckpointTree, here: Address) 
     return tuple(f"{place}: {message}" if place else labels.sentence(message) for place, message in notes(problems, tree, here))
 
 
-def unreadable(problems: Iterable[Problem], checkpoint_id: str) -> bool:
-    """Whether the whole state of a checkpoint stays closed."""
-    return any(problem.kind == "undecodable" and problem.where == checkpoint_id for problem in problems)
-
-
 def hidden_change(comparison: Comparison) -> str:
-    """That an empty list of changes means nothing, since the state cannot be read; else empty."""
-    return NOT_KNOWN if unreadable(comparison.problems, comparison.after.checkpoint_id) else ""
-
-
-def hidden_base(comparison: Comparison, against: str) -> str:
-    """That everything is shown as added, since what it is compared with (`parent #2`) cannot be read; else empty."""
-    before = comparison.before
-    if before is None or not comparison.changes or not unreadable(comparison.problems, before.checkpoint_id):
+    """That an empty list of changes means nothing, since a state cannot be read; else empty."""
+    if not comparison.closed:
         return ""
-    return f"{against} cannot be read: every value here is shown as added"
+    return NOT_KNOWN if comparison.after.address in comparison.closed else NOT_KNOWN_SINCE
 
 
 def nothing_scheduled(state: State) -> str:
     """Why a checkpoint has no tasks."""
     if state.next == ():
-        return "Nothing: the graph ended here."
-    if unreadable(state.problems, state.checkpoint.checkpoint_id):
+        return "Nothing: it ended here."
+    if state.closed:
         return "Not known: the state of this checkpoint cannot be read."
     return "Not known: this file does not tell what was scheduled from here."
 

@@ -60,7 +60,8 @@ class RunRecord(Struct, frozen=True):
 
 
 class AuditEntry(Struct, frozen=True):
-    """One write to a user's own store. `status` is `begun` (and stays so when the studio was killed in the middle) or `done`."""
+    """One write to a user's own store. `status` is `begun` (and stays so when the studio was killed in the middle), `done`,
+    or `refused`: the store did not take it."""
 
     id: int
     store: str
@@ -128,6 +129,11 @@ class Notes:
         found = {} if added is None else {"added": _keys(added)}
         with self._open() as db:
             db.table("audit").update(entry, {**found, "status": "done", "ended_at": _now()})
+
+    def audit_refused(self, entry: int) -> None:
+        """The store did not take what was begun: nothing was added."""
+        with self._open() as db:
+            db.table("audit").update(entry, {"added": _keys(()), "status": "refused", "ended_at": _now()})
 
     def audit(self) -> list[AuditEntry]:
         """Every write to a user's store, oldest first."""

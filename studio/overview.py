@@ -50,6 +50,13 @@ _OF_LANGGRAPH_TOO = ("__", "langgraph_", "ls_")
 
 def threads(store: Store, explainer: Explainer) -> Iterator[Thread]:
     """Each thread of the store in the order of its ids; the first is there at once, the rest streams."""
+    share: Callable[[Callable[[], object]], None] | None = getattr(getattr(store, "base", store), "share", None)
+    if share is not None:
+        share(lambda: sum(1 for _ in _each(store, explainer)))
+    yield from _each(store, explainer)
+
+
+def _each(store: Store, explainer: Explainer) -> Iterator[Thread]:
     keys = store.threads()
     size = 1
     while batch := list(islice(keys, size)):
@@ -121,6 +128,7 @@ def _line(store: Store, keys: ThreadKeys, whole: Summary, head: Address | None, 
         metadata=own_metadata(at.metadata) if at is not None else {},
         scratch_checkpoints=keys.scratch_checkpoints if isinstance(keys, OverlaidKeys) else 0,
         facts=_facts(store, keys.thread_id),
+        closed=at.closed if at is not None else "",
     )
 
 

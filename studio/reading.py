@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from itertools import groupby
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from msgspec import Struct
 
@@ -149,7 +149,8 @@ class Strip(Struct, frozen=True):
     context: int
     """Tokens that the model saw in the last answer up to here."""
     most: int
-    cost: float | None = None
+    cost: Any = None
+    """As the channel `cost_usd` has it: a number that was recorded, or an estimate that names its table."""
 
 
 class Bar(Struct, frozen=True):

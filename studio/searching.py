@@ -14,6 +14,7 @@ from studio.explain.delta import COUNTERS, unwrap
 from studio.model import Address, Hit, RawCheckpoint, Value
 from studio.render import masking, preview, secrets
 from studio.tagged import children, join_path
+from studio.unsearched import Unsearched
 from studio.value import MapValue, Opaque, Tagged, decode, decode_metadata
 
 if TYPE_CHECKING:
@@ -26,10 +27,10 @@ CONTEXT = 60
 """Characters shown before a hit; twice as many after its beginning."""
 
 
-def search(session: Session, text: str, thread_id: str | None = None, limit: int = 200, *, others: bool = True) -> Iterator[Hit]:
+def search(session: Session, text: str, thread_id: str | None, limit: int, *, others: bool, passed: Unsearched) -> Iterator[Hit]:
     """Hits in the given thread, then, with `others`, in the rest; each value once, at the first checkpoint that holds it.
 
-    A text without capitals is found in any case. At most `limit` hits.
+    A text without capitals is found in any case. At most `limit` hits. `passed` notes what could not be looked into.
 
     Unless secrets are shown, a hit that lies within a masked part or crosses its edge is none: whoever guesses a secret bit by
     bit must not learn that a bit fits. Who searches for a whole secret learns where it is stored, and reads only a mask there.
@@ -38,7 +39,7 @@ def search(session: Session, text: str, thread_id: str | None = None, limit: int
         return
     found = 0
     if thread_id is not None:
-        for hit in islice(_search_thread(session, text, thread_id, session.tree), limit):
+        for hit in islice(_search_thread(session, text, thread_id, session.tree, passed), limit):
             found += 1
             yield hit
     if thread_id is not None and not others:
@@ -48,12 +49,14 @@ def search(session: Session, text: str, thread_id: str | None = None, limit: int
             return
         if one == thread_id:
             continue
-        for hit in islice(_search_thread(session, text, one, session.passing_tree), limit - found):
+        for hit in islice(_search_thread(session, text, one, session.passing_tree, passed), limit - found):
             found += 1
             yield hit
 
 
-def _search_thread(session: Session, text: str, thread_id: str, tree_of: Callable[[str], CheckpointTree]) -> Iterator[Hit]:
+def _search_thread(
+    session: Session, text: str, thread_id: str, tree_of: Callable[[str], CheckpointTree], passed: Unsearched
+) -> Iterator[Hit]:
     """`tree_of` is asked for the tree, which numbers the hits, once there is one."""
     folded = text == text.lower()
     needles = _needles(text)
@@ -85,8 +88,11 @@ def _search_thread(session: Session, text: str, thread_id: str, tree_of: Callabl
             return masking.MASKED if whole == text else None
         return _masked_excerpt(value, whole, text)
 
-    for address, values in _states(session, thread_id, holds):
-        for path, place, value in _hits(values, matches, holds, clean):
+    def noted() -> None:
+        passed.value(thread_id)
+
+    for address, values in _states(session, thread_id, holds, passed):
+        for path, place, value in _hits(values, matches, holds, clean, noted):
             key = (address.checkpoint_ns, path, hash(value))
             if key in seen:
                 continue
@@ -101,7 +107,9 @@ def _search_thread(session: Session, text: str, thread_id: str, tree_of: Callabl
             yield Hit(address, called[0], told, shown, called[1])
 
 
-def _states(session: Session, thread_id: str, holds: Callable[[bytes], bool]) -> Iterator[tuple[Address, dict[str, Value]]]:
+def _states(
+    session: Session, thread_id: str, holds: Callable[[bytes], bool], passed: Unsearched
+) -> Iterator[tuple[Address, dict[str, Value]]]:
     """Checkpoints, oldest first, with the values in which the text may stand."""
     told: Told | None = getattr(session.explainer, "searched", None)
     if told is not None:
@@ -109,6 +117,8 @@ def _states(session: Session, thread_id: str, holds: Callable[[bytes], bool]) ->
         return
     deltas = _Deltas(session, thread_id)
     for raw in session.overlay.scan(thread_id):
+        if passed.checkpoint(raw):
+            continue
         yield raw.header.address, {**(_stored(raw) if holds(raw.blob) else {}), **deltas.rebuilt(raw, holds)}
 
 
@@ -175,7 +185,11 @@ def _number_needles(text: str) -> tuple[float | None, list[bytes]]:
 
 
 def _hits(
-    values: dict[str, Value], matches: Callable[[Value], bool], holds: Callable[[bytes], bool], clean: set[int]
+    values: dict[str, Value],
+    matches: Callable[[Value], bool],
+    holds: Callable[[bytes], bool],
+    clean: set[int],
+    closed: Callable[[], None],
 ) -> Iterator[tuple[str, str, Value]]:
     """(path, place, value) of every text, number and name in the values that holds the searched one. The place is the path of
     what a name speaks of: of a name itself, the map that it stands in."""
@@ -195,6 +209,7 @@ def _hits(
                 clean.add(identity)
                 continue
         if isinstance(value, Opaque):
+            closed()
             continue
         inner = children(value)
         named = isinstance(value, (dict, MapValue)) or (isinstance(value, Tagged) and value.kind == "fields")

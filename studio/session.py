@@ -35,9 +35,11 @@ if TYPE_CHECKING:
     from studio.growing import Compared, Growth
     from studio.kinship import Kin
     from studio.neighbours import Neighbours
+    from studio.prices import Prices
     from studio.render.snippets import Source
     from studio.requests import GraphSpec
     from studio.stretch import Stretch
+    from studio.unsearched import Unsearched
 
 STATES_KEPT, STATES_BYTES = 64, 64_000_000
 COMPARED_KEPT, COMPARED_BYTES = 64, 64_000_000
@@ -57,6 +59,7 @@ class Session(Recorded):
         show_secrets: bool = False,
         graph: GraphSpec | None = None,
         aes_key: AesKey | None = None,
+        prices: Prices | None = None,
     ) -> None:
         super().__init__(graph, scratch)
         self.store = store
@@ -65,6 +68,10 @@ class Session(Recorded):
         self.show_secrets = show_secrets
         self.aes_key = aes_key
         """Opens encrypted rows for reading, and closes what forks and runs of them store."""
+        self.prices = prices
+        """The user's table for estimates of what a transcript cost."""
+        if prices is not None and hasattr(store, "set_prices"):
+            store.set_prices(prices)
         self.overlay = Overlay(store, unsealer=Unsealer(aes_key, store.location) if aes_key is not None else None)
         self.explainer = explainer_of(self.overlay, store)
         self.forest = Forest(self.overlay, self.explainer, self.state, self._read_origins)
@@ -80,6 +87,9 @@ class Session(Recorded):
         self._watcher = Watcher(self._look)
         self._failures = 0
         self._lost: Problem | None = None
+        self._active: str | None = None
+        self.lost_beside: Sequence[Problem] = ()
+        """What could not be opened in the folder that this file was chosen from."""
         self._callbacks: list[Callable[[str], None]] = []
         self._open_scratch()
 
@@ -93,16 +103,19 @@ class Session(Recorded):
         graph: GraphSpec | None = None,
         aes_key: AesKey | None = None,
         view: View = PLAIN,
+        prices: Prices | None = None,
     ) -> Session:
         """Open a location, or the `view` of it that was chosen, for reading.
 
         Raises OpenError when it is missing, not readable, or holds no checkpoints' tables.
         """
-        return cls(open_store(location, view), scratch, show_secrets=show_secrets, graph=graph, aes_key=aes_key)
+        return cls(open_store(location, view), scratch, show_secrets=show_secrets, graph=graph, aes_key=aes_key, prices=prices)
 
     def beside(self, view: View) -> Session:
         """Another view of the same file as a session of its own, with a scratch file of its own."""
-        return Session.open(self.location, show_secrets=self.show_secrets, graph=self._graph, aes_key=self.aes_key, view=view)
+        return Session.open(
+            self.location, show_secrets=self.show_secrets, graph=self._graph, aes_key=self.aes_key, view=view, prices=self.prices
+        )
 
     @property
     def view(self) -> View:
@@ -117,7 +130,10 @@ class Session(Recorded):
     @property
     def view_options(self) -> list[str]:
         """The words of a command that show the same part, with the same forks, again."""
-        return [*options_of(self.store), *(["--scratch", self.scratch_path] if self._given_scratch is not None else [])]
+        scratch = ["--scratch", self.scratch_path] if self._given_scratch is not None else []
+        prices = ["--prices", self.prices.path] if self.prices is not None else []
+        active = ["--active", self._active] if self._active is not None else []
+        return [*options_of(self.store), *scratch, *prices, *active]
 
     def close(self) -> None:
         """End runs and watching, and close the stores."""
@@ -252,6 +268,22 @@ class Session(Recorded):
         """Whether agents' transcripts are open: their turns can be read as a conversation, with files, todos and tokens."""
         return self.kind == "transcript"
 
+    def thread_title(self, thread_id: str) -> str:
+        """What a transcript is called, by a person or by its program; "" where it is called nothing, and of a database."""
+        ask: Callable[[str], str] | None = getattr(self.overlay.base, "thread_title", None)
+        return ask(thread_id) if ask is not None else ""
+
+    def take_branch(self, address: Address) -> None:
+        """Take the branch of a transcript through a turn for the active one, as long as this session is open: its head is the
+        newest turn there. UsageError for a database, whose head is its newest checkpoint, and for a subagent's turn."""
+        take: Callable[[Address], bool] | None = getattr(self.overlay.base, "take_branch", None)
+        if take is None:
+            raise UsageError("only an agent's session has an active branch to choose", "leave out --active", "no-branches")
+        if not take(address):
+            raise UsageError("that is a turn of a subagent", "name a turn of the session itself", "no-branch")
+        self._active = address.checkpoint_id
+        self.refresh()
+
     def branch(self, address: Address) -> Branch | None:
         """The turns of a transcript that lead to a checkpoint, read part by part; None for a checkpoint of a database."""
         return self.explainer.branch(address)
@@ -303,11 +335,23 @@ class Session(Recorded):
         with self._lock:
             return self.spots.way(before, after, most)
 
-    def search(self, text: str, thread_id: str | None = None, limit: int = 200, *, others: bool = True) -> Iterator[Hit]:
-        """Where values hold `text`, each value at its first occurrence; the given thread first, then, with `others`, the rest."""
-        from studio import searching
+    def search(
+        self,
+        text: str,
+        thread_id: str | None = None,
+        limit: int = 200,
+        *,
+        others: bool = True,
+        passed: Unsearched | None = None,
+    ) -> Iterator[Hit]:
+        """Where values hold `text`, each value at its first occurrence; the given thread first, then, with `others`, the rest.
 
-        return searching.search(self, text, thread_id, limit, others=others)
+        `passed` notes what could not be looked into.
+        """
+        from studio import searching
+        from studio.unsearched import Unsearched
+
+        return searching.search(self, text, thread_id, limit, others=others, passed=passed or Unsearched())
 
     def graphs(self, thread_id: str) -> tuple[SeenGraph, ...]:
         """The graphs of a thread as it showed them (`Explainer.graphs`): a pass over the thread, once per change of the files.
@@ -387,15 +431,21 @@ class Session(Recorded):
             from studio import interrupted
 
             broken = interrupted.problems(self.scratch.notes_path)
-        return [*self.overlay.problems(), *lost, *self._unread.values(), *broken]
+        return [*self.overlay.problems(), *lost, *self._unread.values(), *broken, *self.lost_beside]
 
     def _whole(self) -> Session:
         return self
 
     # ------------------------------------------------------------------ live
 
+    @property
+    def is_followed(self) -> bool:
+        """False while somebody watches and the file is gone or cannot be read: what is shown may be old."""
+        return self._lost is None
+
     def subscribe(self, callback: Callable[[str], None]) -> Callable[[], None]:
-        """Call back with "tree" when the file grew and "run:ID" when a run said something; returns the way to stop.
+        """Call back with "tree" when the file grew, "follow" when `is_followed` changed and "run:ID" when a run said something;
+        returns the way to stop.
 
         Callbacks come from other threads. The file is polled every 250 ms while anyone listens.
         """
@@ -421,11 +471,13 @@ class Session(Recorded):
             self._failures += 1
             if self._failures == 2:
                 self._lost = Problem("not-followed", self.location, f"what is shown may be old: {error.message}")
+                self.notify("follow")
                 self.notify("tree")
             raise
         self._failures = 0
         if self._lost is not None:
             self._lost = None
+            self.notify("follow")
             self.notify("tree")
         return self._token
 

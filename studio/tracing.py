@@ -83,7 +83,11 @@ class _Way:
         """Channels of which earlier supersteps were not looked at."""
         for address in self._last_that_touched(session, steps, channels):
             base = session.base_of(address) or session.forest.made_from(address)
-            for change in session.compare(address, base).changes:
+            found = session.compare(address, base)
+            if found.closed:  # it may have touched any of them, and hides who did so before
+                self.exact.clear()
+                self.cut |= channels
+            for change in found.changes:
                 self.by_channel.setdefault(change.channel, {}).update(dict.fromkeys(change.authors))
                 self.exact[change.path] = change.authors
 

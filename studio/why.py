@@ -164,6 +164,8 @@ def _writer(session: Session, tree: CheckpointTree, start: Address, path: str) -
         if row.channels and channel not in row.channels and row.origin_checkpoint_id is None:
             continue  # the writes under its parent say that this superstep left the channel alone
         comparison = session.compare(address, session.base_of(address))
+        if comparison.closed:
+            return None  # it may have written it
         hits = tuple(change for change in comparison.changes if touches(change.path, path))
         if hits:
             return _made(session, tree, address, row, comparison, hits, ())

@@ -184,11 +184,20 @@ def token_words(count: int) -> str:
     return str(count)
 
 
-def cost_words(cost: float) -> str:
-    return f"${cost:,.2f}" if cost >= 0.995 else f"${cost:.4f}".rstrip("0").ljust(5, "0")
+def cost_words(cost: Any) -> str:
+    """`$0.0312`, as it was recorded; `≈$0.0312 by prices.toml` of an estimate, with the models that its table does not have."""
+    if isinstance(cost, (int, float)):
+        return f"${cost:,.2f}" if cost >= 0.995 else f"${cost:.4f}".rstrip("0").ljust(5, "0")
+    if not isinstance(cost, dict):
+        return ""
+    table = gate.line(str(cost.get("prices")), 40)
+    missing = ", ".join(gate.line(secrets.mask_text(name[:200]), 40) for name in list(cost.get("not_priced") or ())[:3])
+    if cost.get("estimate") is None:
+        return f"no price for {missing} in {table}"
+    return f"≈{cost_words(cost['estimate'])} by {table}" + (f", without {missing}" if missing else "")
 
 
-def total_words(total: Tokens, context: int, cost: float | None) -> list[tuple[str, str]]:
+def total_words(total: Tokens, context: int, cost: Any) -> list[tuple[str, str]]:
     """(what, number) of what a branch took."""
     cached = total.cache_read * 100 // total.context if total.context else 0
     found = [("context", token_words(context))] if context else []

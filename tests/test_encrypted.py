@@ -65,7 +65,7 @@ def test_without_the_key_the_place_is_shown_and_no_value(studio: Studio, hidden:
     assert all(row["encrypted"] for row in rows)
     assert any("messages" in row["channels"] for row in rows)
     shown = studio("show", hidden, "head", "--thread", "closed")
-    assert "encrypted (AES): start with --aes-key-env NAME" in shown.out
+    assert "encrypted (AES): it needs its key, --aes-key-env NAME" in shown.out
     assert "samovar" not in studio("export", hidden, "--thread", "closed").out
     assert studio("search", hidden, "samovar", "--json").doc["hits"] == []
 
@@ -286,7 +286,7 @@ def test_update_state_on_an_encrypted_thread_is_encrypted(tmp_path: Path) -> Non
 def test_the_pages_say_how_to_read_an_encrypted_state(hidden: Path) -> None:
     with client_of(hidden) as client:
         text = client.get("/f/hidden.sqlite?thread=closed&tab=state").text
-    assert "encrypted (AES): start with --aes-key-env NAME" in text
+    assert "encrypted (AES): it needs its key, --aes-key-env NAME" in text
 
 
 def test_an_encrypted_state_is_not_called_empty(studio: Studio, hidden: Path) -> None:  # noqa: F811
@@ -301,3 +301,17 @@ def test_the_fork_panel_of_an_encrypted_row_says_why_instead_of_offering_a_run(h
     assert "cannot be forked without its key" in closed and "--aes-key-env NAME" in closed
     assert 'id="promise"' not in closed and "Fork only" not in closed and "Copy only" not in closed
     assert 'id="promise"' in clear and 'id="fork-refused"' not in clear
+
+
+@pytest.mark.parametrize("command", ["ls", "tree", "edges"])
+def test_a_key_that_opens_nothing_is_an_error_of_every_command(
+    studio: Studio,  # noqa: F811
+    hidden: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    command: str,
+) -> None:
+    monkeypatch.setenv("WRONG", "another 16 bytes")
+    arguments = [command, hidden, *([] if command == "ls" else ["--thread", "closed"])]
+    assert studio(*arguments).code == 0
+    answer = studio(*arguments, "--aes-key-env", "WRONG")
+    assert answer.code == 1 and "do not open with this key" in answer.out + answer.err

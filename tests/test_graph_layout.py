@@ -94,3 +94,38 @@ def test_two_hundred_nodes_and_a_thousand_edges_take_no_time_and_more_is_no_pict
     assert time.process_time() - began < 5
     assert lay_out([90.0] * 201, []) is None
     assert lay_out([90.0] * 200, [(one, other) for one in range(40) for other in range(40)]) is None
+
+
+def fan(count: int) -> tuple[Edges, int]:
+    """One node that leads to `count` others, which all lead to one."""
+    return [*((0, one) for one in range(1, count + 1)), *((one, count + 1) for one in range(1, count + 1))], count + 2
+
+
+@pytest.mark.parametrize("count", [8, 25, 60, 120])
+def test_a_wide_layer_stands_in_rows_instead_of_running_off_to_the_side(count: int) -> None:
+    edges, nodes = fan(count)
+    layout = lay_out([130.0] * nodes, edges)
+    assert layout is not None and not overlap(layout)
+    assert layout.width < max(1_100, 1.7 * layout.height)
+    first, last = layout.boxes[0], layout.boxes[-1]
+    assert all(first.y < box.y < last.y for box in layout.boxes[1:-1])
+    rows = {box.y for box in layout.boxes[1:-1]}
+    assert len(rows) > 1 and all(sum(box.y == row for box in layout.boxes) <= count / 2 for row in rows)
+
+
+def test_a_line_to_a_lower_row_passes_between_the_boxes_above_it() -> None:
+    edges, nodes = fan(25)
+    layout = lay_out([130.0] * nodes, edges)
+    assert layout is not None
+    for (source, target), route in zip(edges, layout.routes, strict=True):
+        numbers = [float(number) for number in re.findall(r"-?[\d.]+", re.sub(r"V[\d.]+", "", route.line))]
+        points = list(zip(numbers[::2], numbers[1::2], strict=True))
+        for at, box in enumerate(layout.boxes):
+            if at not in (source, target):
+                assert not any(abs(x - box.x) < box.width / 2 and box.y <= y <= box.y + box.height for x, y in points)
+
+
+def test_a_layer_that_fits_stays_one_row() -> None:
+    edges, nodes = fan(4)
+    layout = lay_out([240.0] * nodes, edges)
+    assert layout is not None and len({box.y for box in layout.boxes}) == 3

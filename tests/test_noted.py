@@ -17,6 +17,7 @@ from tests.web.conftest import support as support
 from tests.web.test_acts import form_of, send
 
 CLOSED = "What changed is not known: the state of this checkpoint cannot be read."
+SINCE = "What changed is not known: the state that this one is compared with cannot be read."
 LOST = "Not known: the state of this checkpoint cannot be read."
 
 
@@ -54,10 +55,10 @@ def test_the_page_says_once_that_a_state_and_its_parent_are_closed(tmp_path: Pat
         assert LOST in words(client, "/f/t.sqlite?thread=t&at=2&tab=tasks")
 
 
-def test_the_page_says_that_all_is_shown_as_added_where_the_parent_is_closed(tmp_path: Path) -> None:
+def test_the_page_says_that_nothing_is_known_where_the_parent_is_closed(tmp_path: Path) -> None:
     with client_of(sealed(tmp_path / "t.sqlite", 1)) as client:
         changes = words(client, "/?thread=t&at=2")
-        assert "Parent #1 cannot be read: every value here is shown as added." in changes
+        assert SINCE in changes and "added" not in changes
         assert "#1: the state is encrypted" in changes
         assert "cannot be read" not in words(client, "/?thread=t&at=0")
 
@@ -73,7 +74,8 @@ async def test_the_terminal_says_the_same(tmp_path: Path) -> None:
     with opened(sealed(tmp_path / "u.sqlite", 1), tmp_path / "s.sqlite") as session:
         async with driven(session) as drive:
             await drive.loaded()
-            await drive.shows("Parent #1 cannot be read")
+            await drive.shows("the state that this one is compared with")
+            assert "author" not in drive.text() and "unchanged" not in drive.text()
 
 
 async def test_in_the_narrowest_terminal_the_tab_that_is_shown_is_in_view(tmp_path: Path) -> None:
@@ -114,3 +116,28 @@ def test_items_of_a_channel_whose_name_is_no_plural_are_counted_in_it(tmp_path: 
     path = make_states(tmp_path / "t.sqlite", {"log": ["a", "b"]}, {"log": ["a", "b", "c"]}, thread_id="t")
     with client_of(path) as client:
         assert "2 in log unchanged" in words(client, "/?thread=t&at=1")
+
+
+def test_the_page_says_what_a_search_could_not_look_into(tmp_path: Path) -> None:
+    with client_of(sealed(tmp_path / "t.sqlite", 1, 2)) as client:
+        found = words(client, "/f/t.sqlite/search?q=nowhere", "main")
+        assert "Not searched, for it cannot be read: 2 checkpoints (encrypted)." in found
+
+
+async def test_the_terminal_says_what_a_search_could_not_look_into(tmp_path: Path) -> None:
+    with opened(sealed(tmp_path / "t.sqlite", 1, 2), tmp_path / "s.sqlite") as session:
+        async with driven(session) as drive:
+            await drive.loaded()
+            await drive.press("slash", *"nowhere")
+            await drive.shows("Not searched, for it cannot be read: 2 checkpoints (encrypted).")
+
+
+async def test_a_list_of_threads_says_that_a_state_is_encrypted(tmp_path: Path) -> None:
+    path = sealed(tmp_path / "t.sqlite", 2)
+    with client_of(path) as client:
+        assert "The state is encrypted" in words(client, "/f/t.sqlite/threads")
+    with opened(path, tmp_path / "s.sqlite") as session:
+        async with driven(session) as drive:
+            await drive.loaded()
+            await drive.press("t")
+            await drive.shows("The state is encrypted")

@@ -5,11 +5,13 @@ document.addEventListener("click", async (event) => {
   if (!link) return;
   event.preventDefault();
   try {
-    const answer = await fetch(link.dataset.copyFrom);
+    const revealed = link.dataset.do === "copy_value" && document.querySelector("#centre .node.selected[data-revealed]");
+    const answer = await fetch(link.dataset.copyFrom + (revealed ? "&reveal=1" : ""));
     const text = await answer.text();
     if (!answer.ok) throw new Error("nothing to copy");
     await navigator.clipboard.writeText(text);
-    say(`Copied ${text.length > 60 ? `${text.length} characters` : text}`);
+    const told = revealed ? " as it is shown, not masked" : answer.headers.get("Studio-Masked") ? ", its secrets masked" : "";
+    say(`Copied ${revealed || text.length > 60 ? `${text.length} characters` : text}${told}`);
   } catch {
     say("Could not copy; the text opens in a new tab.");
     window.open(link.dataset.copyFrom, "_blank", "noopener");

@@ -1,49 +1,137 @@
 // What was typed into the fork form stays: when another value of this checkpoint is chosen it joins the form, and when the
-// page comes back to a checkpoint, the form is as it was left.
+// page comes back to a checkpoint, also from another thread or after a reload, the form is as it was left. Drafts lie in the
+// tab's own session storage: they go with the tab, and a value that the page masks is masked in them.
+
+import { go } from "./cursor.js";
 
 const PATH = /[?&]path=([^&]+)/;
-const drafts = new Map(); // checkpoint -> the fields of its form when the page went elsewhere
+const DRAFT = "studio-draft\n";
 let typed = false;
 let sent = null; // the checkpoint whose form was sent and may come back with what was typed
+let saving = 0;
 
 const theForm = () => document.getElementById("fork-form");
-/** The checkpoint that a form is about. */
+/** The file and checkpoint that a form is about. */
 function placeOf(form) {
   const url = new URL(form.action, location.href);
-  return ["thread", "ns", "at"].map((name) => url.searchParams.get(name) ?? "").join("\n");
+  return [url.pathname.split("/")[2], ...["thread", "ns", "at"].map((name) => url.searchParams.get(name) ?? "")].join("\n");
+}
+
+const store = {
+  read(place) {
+    try {
+      return JSON.parse(sessionStorage.getItem(DRAFT + place) ?? "null");
+    } catch {
+      return null;
+    }
+  },
+  keep(place, fields) {
+    try {
+      sessionStorage.setItem(DRAFT + place, JSON.stringify(fields));
+    } catch {
+      sessionStorage.removeItem(DRAFT + place); // more than a browser keeps: none rather than an old one
+    }
+  },
+  drop: (place) => sessionStorage.removeItem(DRAFT + place),
+};
+
+function save() {
+  clearTimeout(saving);
+  const form = theForm();
+  if (!typed || !form) return;
+  store.keep(placeOf(form), [...new FormData(form)].filter(([name]) => name !== "act" && name !== "planned"));
+}
+
+/** Say in the form that it holds what is stored nowhere, with the way to drop it. */
+function tell() {
+  const form = theForm();
+  if (!form || form.querySelector(".draft-note")) return;
+  const note = Object.assign(document.createElement("p"), { className: "draft-note" });
+  note.append(Object.assign(document.createElement("span"), { textContent: "unsaved draft" }), Object.assign(document.createElement("button"), { type: "button", className: "link", textContent: "discard" }));
+  note.lastChild.addEventListener("click", discard);
+  (form.querySelector(".buttons") ?? form).before(note);
+}
+
+function discard() {
+  clearTimeout(saving);
+  store.drop(placeOf(theForm()));
+  typed = false;
+  go(location.href, { push: false });
 }
 
 document.addEventListener("input", (event) => {
   if (!event.target.closest?.("#fork-form")) return;
   typed = true;
   event.target.closest(".unchosen")?.classList.remove("unchosen");
+  clearTimeout(saving);
+  saving = setTimeout(save, 300);
+  tell();
 });
 document.addEventListener("submit", (event) => {
   if (event.target.id !== "fork-form") return;
+  save();
   sent = placeOf(event.target);
-  drafts.delete(sent);
+  if (!event.target.hasAttribute("hx-post")) store.drop(sent); // the whole page goes on from there
   typed = false;
 }, true);
-document.addEventListener("htmx:before:swap", (event) => {
-  const form = theForm();
-  if (event.detail.ctx?.target?.id === "stage" && typed && form) drafts.set(placeOf(form), [...new FormData(form)]);
+/** The id of what an answer takes the place of. */
+const into = ({ ctx }) => ctx?.response?.raw?.headers.get("HX-Retarget")?.slice(1) ?? ctx?.target?.id;
+
+document.addEventListener("htmx:before:response", ({ detail }) => {
+  if (sent && detail.ctx?.response?.raw?.headers.get("HX-Redirect")) store.drop(sent); // the fork lies in another thread
 });
-document.addEventListener("htmx:after:swap", (event) => {
-  if (event.detail.ctx?.target?.id !== "stage") return;
-  const form = theForm(), place = form && placeOf(form), fields = drafts.get(place);
-  typed = place !== null && place === sent;
+document.addEventListener("htmx:before:swap", ({ detail }) => {
+  if (into(detail) === "stage") save();
+});
+document.addEventListener("htmx:after:swap", ({ detail }) => {
+  if (into(detail) === "stage") arrived();
+  else if (into(detail) === "fork-form") cameBack();
+});
+addEventListener("pagehide", save);
+
+/** The form that was sent is there again, with what was typed. */
+function cameBack() {
   sent = null;
-  if (!fields) return;
-  drafts.delete(place);
-  sent = place;
+  typed = isChanged(theForm());
+  if (!typed) store.drop(placeOf(theForm()));
+  else tell();
+  save();
+}
+
+/** Whether anything in a form was chosen or typed; what it always has does not count. */
+function isChanged(form) {
+  if (form.querySelector(".edit:not(.unchosen .edit)")) return true;
+  return [...form.querySelectorAll("textarea, input:not([type=hidden])")].some((field) => (field.type === "radio" || field.type === "checkbox" ? field.checked !== field.defaultChecked : field.value !== "" && !["graph", "python"].includes(field.name)));
+}
+
+/** A stage is there: what was sent is done, and of its form there may be a draft. */
+function arrived() {
+  if (sent) store.drop(sent);
+  sent = null;
+  typed = false;
+  const form = theForm(), fields = form && store.read(placeOf(form));
+  if (fields) restore(form, fields);
+}
+
+/** Ask the server for the form with these fields; one that only the page sends is filled here. */
+function restore(form, fields) {
+  if (!form.hasAttribute("hx-post")) {
+    const of = (name) => fields.find(([one]) => one === name)?.[1];
+    const said = form.elements.namedItem("said");
+    if (!said || of("said") === undefined || of("path") !== form.elements.namedItem("path")?.value) return;
+    said.value = of("said");
+    typed = true;
+    tell();
+    return;
+  }
   const again = document.createElement("form");
   again.hidden = true;
   for (const [name, value] of Object.entries({ method: "post", action: form.action, "hx-post": form.action, "hx-target": "#stage", "hx-swap": "innerHTML" })) again.setAttribute(name, value);
-  for (const [name, value] of [...fields.filter(([name]) => name !== "act" && name !== "planned"), ["act", "keep"]]) again.append(Object.assign(hidden("input", name), { value }));
+  for (const [name, value] of [...fields, ["act", "keep"]]) again.append(Object.assign(hidden("input", name), { value }));
   document.getElementById("stage").append(again);
   htmx.process(again);
   again.requestSubmit();
-});
+}
 
 document.addEventListener("click", (event) => {
   const link = event.target.closest?.("#centre a[data-go][href]"), form = theForm();
@@ -64,3 +152,5 @@ document.addEventListener("click", (event) => {
 function hidden(tag, name) {
   return Object.assign(document.createElement(tag), { name, hidden: true, type: tag === "input" ? "hidden" : "submit" });
 }
+
+if (document.getElementById("stage")) arrived();

@@ -84,7 +84,7 @@ document.addEventListener("keydown", (event) => {
   }
   if (typing(event) || document.querySelector("dialog[open]")) return;
   if (event.target.matches?.("[role=slider], input[type=range]") && event.key.startsWith("Arrow")) return;
-  const scrolls = event.target.closest?.("pre, .log") && /^(Arrow|Home|End)/.test(event.key);
+  const scrolls = (event.target.closest?.("pre, .log") || event.target.matches?.(".g-frame")) && /^(Arrow|Home|End)/.test(event.key);
   const id = scrolls ? null : table.get(event.key);
   if (!id) return;
   event.preventDefault();

@@ -26,7 +26,9 @@ async function grown() {
 }
 
 if (live) {
+  let there = true; // while the file is away nothing can be fetched, and what was read stays
   document.body.addEventListener("tree", () => {
+    if (!there) return;
     live.classList.remove("news");
     requestAnimationFrame(() => live.classList.add("news"));
     grown();
@@ -36,12 +38,21 @@ if (live) {
   live.addEventListener("htmx:sse:after:connection", () => state("on", "live"));
   let seen = live._htmx?.sse ? 1 : 0; // a new stream may have missed what happened before it
   document.body.addEventListener("hello", () => seen++ && grown());
+  document.body.addEventListener("lost", () => {
+    there = false;
+    state("off", "not live: no file", "The file is gone or cannot be read: what is shown may be old.");
+  });
+  document.body.addEventListener("followed", () => {
+    there = true;
+    state("on", "live");
+  });
   live.addEventListener("htmx:sse:error", () => state("off", "not live"));
   live.addEventListener("htmx:sse:close", () => state("off", "not live"));
 }
 
-function state(name, words) {
+function state(name, words, why = "") {
   live.classList.remove("on", "off");
   live.classList.add(name);
   live.querySelector("span").textContent = words;
+  live.title = why;
 }

@@ -72,7 +72,7 @@ def parse(argv: list[str]) -> argparse.Namespace | int:
     return options
 
 
-_PATHS = ("location", "file", "out", "graph", "python", "scratch", "patch", "aes_key_env")
+_PATHS = ("location", "file", "out", "graph", "python", "scratch", "patch", "aes_key_env", "prices")
 """Names of files may be any bytes."""
 _STORED = ("thread", "ns", "ref", "ref2", "around", "at", "namespace", "key")
 """Names of what a file holds, which need not be UTF-8: such a byte is read as half of a surrogate pair, U+DC80 to U+DCFF."""
@@ -144,6 +144,10 @@ def _location(parser: Any, ref: bool = False, thread: bool = True, ns: bool = Tr
         "--aes-key-env", metavar="NAME", help="read encrypted rows with the key that this environment variable holds"
     )
     _view(parser)
+    parser.add_argument(
+        "--prices", metavar="FILE", help="estimate what a transcript cost by this table (or the one that STUDIO_PRICES names)"
+    )
+    parser.add_argument("--active", metavar="REF", help="take the branch of a session through this turn for the active one")
     parser.add_argument("--scratch", metavar="FILE", help="the file that keeps the forks, instead of the one in your data folder")
     if ref:
         parser.add_argument("ref", metavar="REF", help=_REF)

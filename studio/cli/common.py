@@ -5,32 +5,33 @@ from __future__ import annotations
 import os
 import sys
 from argparse import Namespace
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 from studio.cli.out import Out
-from studio.errors import PatchError, UsageError
-from studio.locations import files_of, one_file
+from studio.errors import PatchError, StudioError, UsageError
+from studio.locations import Inside, files_of, one_file
 from studio.model import Problem
 from studio.render.gate import line
 
 if TYPE_CHECKING:
+    from studio.prices import Prices
     from studio.session import Session
     from studio.stores.sealed import AesKey
     from studio.stores.view import View
 
+PRICES = "STUDIO_PRICES"
+"""The environment variable that names a price table."""
 _MAKE_FORKS = ("fork", "run", "open", "web")
 
 
 @contextmanager
 def opened(options: Namespace, out: Out) -> Iterator[Session]:
     """The session of a call; closed afterwards. Of a folder, the file that `--file` or the thread names."""
-    session = open_session(
-        one_file(options.location, getattr(options, "file", None), getattr(options, "thread", None), view_in(options)),
-        options,
-        out,
-    )
+    inside = one_file(options.location, getattr(options, "file", None), getattr(options, "thread", None), view_in(options))
+    session = open_session(inside.files[0], options, out)
+    session.lost_beside = inside.problems
     note_no_forks(session, options, out)
     try:
         yield session
@@ -38,16 +39,16 @@ def opened(options: Namespace, out: Out) -> Iterator[Session]:
         session.close()
 
 
-def files_in(options: Namespace) -> list[str]:
-    """The files of a call that shows each file of a folder. UsageError where they would share one scratch file."""
+def files_in(options: Namespace) -> Inside:
+    """The files of a call that shows all of a folder, and what is lost. UsageError where they would share a scratch file."""
     if options.file is not None:
-        return [one_file(options.location, options.file, view=view_in(options))]
-    files = files_of(options.location)
-    if options.scratch is not None and len(files) > 1:
-        names = tuple(os.path.basename(path) for path in files)
-        message = f"{options.location} holds {len(files)} files, and --scratch keeps the forks of one: choose it with --file"
+        return one_file(options.location, options.file, view=view_in(options))
+    inside = files_of(options.location)
+    if options.scratch is not None and len(inside.files) > 1:
+        names = tuple(os.path.basename(path) for path in inside.files)
+        message = f"{options.location} holds {len(names)} files, and --scratch keeps the forks of one: choose it with --file"
         raise UsageError(message, "", "choose-file", candidates=names)
-    return files
+    return inside
 
 
 def note_no_forks(session: Session, options: Namespace, out: Out) -> None:
@@ -67,7 +68,35 @@ def open_session(path: str, options: Namespace, out: Out) -> Session:
         spec = GraphSpec(options.graph, options.python)
     key = key_in(options)
     view = view_in(options)
-    return Session.open(path, scratch=options.scratch, show_secrets=out.show_secrets, graph=spec, aes_key=key, view=view)
+    session = Session.open(
+        path,
+        scratch=options.scratch,
+        show_secrets=out.show_secrets,
+        graph=spec,
+        aes_key=key,
+        view=view,
+        prices=prices_in(options),
+    )
+    if (active := getattr(options, "active", None)) is not None:
+        try:
+            session.take_branch(session.resolve(active, getattr(options, "thread", None)))
+        except StudioError:
+            session.close()
+            raise
+    return session
+
+
+def prices_in(options: Namespace) -> Prices | None:
+    """The price table that a call or the environment names; read once for a call."""
+    path = getattr(options, "prices", None)
+    if path is None and not os.environ.get(PRICES):
+        return None
+    from studio.prices import load
+
+    if not hasattr(options, "read_prices"):
+        options.read_prices = load(path, "--prices") if path is not None else load(os.environ[PRICES], PRICES)
+    found: Prices | None = options.read_prices
+    return found
 
 
 def key_in(options: Namespace) -> AesKey | None:
@@ -143,9 +172,9 @@ def confirmed(options: Namespace, out: Out, question: str, refusal: str) -> None
         raise UsageError("nothing was done", "", "not-confirmed", exit_code=1)
 
 
-def note_problems(out: Out, session: Session) -> None:
+def note_problems(out: Out, session: Session, more: Sequence[Problem] = ()) -> None:
     """What is lost or odd in the whole file, on stderr: beside a result that is about one of its checkpoints or values."""
-    for problem in [one for one in session.problems() if one.kind != "second-table"][:20]:
+    for problem in [*more, *(one for one in session.problems() if one.kind != "second-table")][:20]:
         out.note(_in_words(problem))
 
 

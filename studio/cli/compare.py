@@ -6,7 +6,7 @@ from argparse import Namespace
 from itertools import groupby
 from typing import Any
 
-from studio.beside import parted
+from studio.beside import ends_differ, parted
 from studio.branches import Branches, StepPair
 from studio.chats import MessagePair
 from studio.cli.common import note_problems, opened, say_problems
@@ -14,6 +14,7 @@ from studio.cli.diff import change_lines
 from studio.cli.documents import Documents
 from studio.cli.out import Out
 from studio.model import Address, Value
+from studio.noted import hidden_change
 from studio.render import labels, masking
 from studio.render.gate import line
 from studio.session import Session
@@ -33,7 +34,7 @@ def run(options: Namespace, out: Out) -> int:
         else:
             _text(session, found, out)
             note_problems(out, session)
-        differs = found.first is not None or bool(found.ends.changes)
+        differs = found.first is not None or bool(found.ends.changes or found.ends.closed)
         return int(options.exit_code and differs or session.refused_key(left, right))
 
 
@@ -56,7 +57,7 @@ def _text(session: Session, found: Branches, out: Out) -> None:
         out.say(f"{out.paint(sign, colour)} {_cut(one, width):<{width}}  {_cut(other, room)}{where}".rstrip())
     if found.cut:
         out.say(out.paint(f"{labels.plural(found.cut, 'more superstep')}, not aligned", "dim"))
-    out.say(f"\nat their ends  {labels.plural(len(found.ends.changes), 'difference')}")
+    out.say(f"\nat their ends  {ends_differ(found.ends)}")
     for change in found.ends.changes:
         for text in change_lines(change, out, f"#{session.number(found.left.checkpoint.address)}"):
             out.say(text)
@@ -158,6 +159,7 @@ def _document(session: Session, found: Branches, out: Out) -> dict[str, Any]:
             }
             for pair in found.chats.pairs
         ],
+        "unknown": hidden_change(found.ends) or None,
         "cut": found.cut + found.chats.cut,
         "problems": [*documents.problems(found.ends.problems), *documents.problems(session.problems())],
     }

@@ -9,6 +9,7 @@ from studio.cli.documents import Documents
 from studio.cli.out import Out
 from studio.errors import UsageError
 from studio.model import Author, Change, Comparison
+from studio.noted import hidden_change
 from studio.render import explained, labels, likeness, secrets
 from studio.render.gate import line
 from studio.render.masking import name_in
@@ -38,14 +39,17 @@ def run(options: Namespace, out: Out) -> int:
             _text(session, found, out)
             note_problems(out, session)
         sides = [one.address for one in (found.before, found.after) if one is not None]
-        return int(options.exit_code and bool(found.changes) or session.refused_key(*sides))
+        return int(options.exit_code and bool(found.changes or found.closed) or session.refused_key(*sides))
 
 
 def _text(session: Session, found: Comparison, out: Out) -> None:
     after = session.row(found.after.address)
     before = f"#{session.number(found.before.address)}" if found.before is not None else "nothing"
     title = f"{before} → #{after.number} {line(after.label)}"
-    out.say(out.paint(title, "bold") + out.paint(f"  {labels.plural(len(found.changes), 'change')}", "dim"))
+    number = "not known" if found.closed else labels.plural(len(found.changes), "change")
+    out.say(out.paint(title, "bold") + out.paint(f"  {number}", "dim"))
+    if found.closed:
+        out.say(out.paint(hidden_change(found), "yellow"))
     gap = explained.gap_between(found, after)
     if gap:
         out.say(out.paint(gap, "dim"))

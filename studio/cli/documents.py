@@ -26,6 +26,7 @@ from studio.model import (
     Value,
     Verdict,
 )
+from studio.noted import hidden_change
 from studio.render import masking
 from studio.render.masking import name_in
 from studio.value import decode, decode_metadata
@@ -84,7 +85,15 @@ class Documents:
         }
 
     def problems(self, problems: Iterable[Problem]) -> list[Doc]:
-        return [{"kind": one.kind, "where": one.where, "message": self.text(one.message)} for one in problems]
+        return [
+            {
+                "kind": one.kind,
+                "where": one.where,
+                "message": self.text(one.message),
+                **({"names": [self.text(name) for name in one.names]} if one.names else {}),
+            }
+            for one in problems
+        ]
 
     def table(self, table: Neighbour) -> Doc:
         return {
@@ -131,6 +140,7 @@ class Documents:
             "last_text": self.text(thread.last_text),
             "metadata": self.values(thread.metadata),
             "scratch_checkpoints": thread.scratch_checkpoints,
+            "unread": thread.closed or None,
             **{name: self.value(value, None if name == "tokens" else name) for name, value in thread.facts.items()},
         }
 
@@ -267,6 +277,7 @@ class Documents:
             "before": None if found.before is None else self.header(found.before),
             "after": self.header(found.after),
             "changes": [self.change(change) for change in found.changes],
+            "unknown": hidden_change(found) or None,
             "explained": self.explained(found.explained),
             "missing_steps": self.missing_steps(found.before, found.after),
             "problems": self.problems(found.problems),

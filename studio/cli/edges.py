@@ -33,7 +33,7 @@ def run(options: Namespace, out: Out) -> int:
         if out.as_json:
             problems = Documents(out.show_secrets).problems(session.problems())
             out.document({"thread_id": thread, "graphs": [document(graph) for graph in graphs], "problems": problems})
-            return 0
+            return int(session.refused_key())
         if not graphs:
             out.say("this file does not tell which nodes ran in this thread")
         for index, graph in enumerate(graphs):
@@ -41,7 +41,7 @@ def run(options: Namespace, out: Out) -> int:
                 out.say()
             _text(graph, out)
         say_problems(out, session.problems())
-    return 0
+        return int(session.refused_key())
 
 
 def chosen(graphs: tuple[SeenGraph, ...], ns: str, thread: str) -> tuple[SeenGraph, ...]:

@@ -11,6 +11,7 @@ from studio.cli.documents import Doc, Documents
 from studio.cli.out import Out
 from studio.errors import RefError, StudioError
 from studio.model import Address, Problem
+from studio.noted import hidden_change
 from studio.render import labels
 from studio.render.gate import line
 from studio.session import Session
@@ -86,6 +87,7 @@ def lines(session: Session, thread: str, values: str, documents: Documents, said
         document |= {"number": tree.number(address), **documents.calls(session, state), **kin}
         document["explained"] = documents.explained(found.explained)
         document["changes"] = [documents.change(change) for change in found.changes]
+        document["unknown"] = hidden_change(found) or None
         mine = [one for one in found.problems if one.where.startswith(address.checkpoint_id) and one not in state.problems]
         document["problems"] += [*documents.problems(mine), *unsaid]
         unsaid = documents.problems(_fresh(session, said))

@@ -19,6 +19,7 @@ from studio.errors import UsageError
 from studio.model import Address, Tagged_JSON
 from studio.render import secrets, shell
 from studio.render.gate import line
+from studio.render.threadnames import thread_name
 from studio.requests import ForkRequest, ForkResult, NodeUpdate, Patch
 from studio.session import Session
 
@@ -166,7 +167,7 @@ def _text(session: Session, origin: Address, result: ForkResult, out: Out, *, in
     inside = result.root != result.address and result.root in tree
     root = f"#{tree.number(result.root)} {line(result.root.checkpoint_id)}" if inside else ""
     facts = [
-        ("thread", line(result.address.thread_id) if result.address.thread_id != origin.thread_id else ""),
+        ("thread", thread_name(result.address.thread_id) if result.address.thread_id != origin.thread_id else ""),
         ("namespace", line(result.address.checkpoint_ns)),
         ("recipe", line(result.recipe)),
         ("next", nodes),

@@ -40,11 +40,9 @@ def draw(row: Row, above: Row | None, width: int) -> str:
     """The lane part of one row, `2 * width` characters: `●─╮` where another lane begins. Lanes beyond share the last one."""
     last = width - 1
     own, passing = min(row.lane, last), {min(lane, last) for lane in row.lanes}
-    begins = {
-        min(lane, last)
-        for lane in row.lanes
-        if lane != row.lane and (above is None or lane not in above.lanes or (above.lane == lane and above.is_leaf))
-    }
+    before = frozenset(above.lanes) if above is not None else frozenset[int]()
+    ended = above.lane if above is not None and above.is_leaf else None
+    begins = {min(lane, last) for lane in row.lanes if lane != row.lane and (lane not in before or lane == ended)}
     left, right = min((*begins, own)), max((*begins, own))
     out = []
     for lane in range(width):

@@ -15,6 +15,7 @@ from studio.model import Problem, Thread
 from studio.render import labels
 from studio.render.gate import line
 from studio.render.secrets import shown
+from studio.render.threadnames import thread_name
 from studio.session import Session
 
 if TYPE_CHECKING:
@@ -27,11 +28,11 @@ STATUS = max(len(labels.status_word(status)) for status in COLOURS)
 
 def run(options: Namespace, out: Out) -> int:
     folder = os.path.isdir(options.location)
-    files = files_in(options)
+    inside = files_in(options)
     key_in(options)  # a key that is none is no problem of one file of the folder
     with ExitStack() as stack:
-        sessions, problems = [], []
-        for path in files:
+        sessions, problems = [], list(inside.problems)
+        for path in inside.files:
             try:
                 sessions.append(open_session(path, options, out))
                 stack.callback(sessions[-1].close)
@@ -59,9 +60,9 @@ def run(options: Namespace, out: Out) -> int:
                     raise
                 problems.append(Problem(error.slug, session.location, error.message))
                 code = error.exit_code
-        found = [*problems, *(problem for session in sessions for problem in session.problems())]
+        found = [*problems, *_found(sessions, folder)]
         say_problems(out, [problem for problem in found if problem.kind != "second-table"])  # said beside the threads
-    return code
+        return code or int(any(session.refused_key() for session in sessions))
 
 
 def _has(session: Session, thread: str) -> bool:
@@ -80,7 +81,7 @@ def _text(session: Session, wanted: str | None, out: Out) -> None:
     width, count = 0, 0
     for thread in _threads(session, wanted):
         if not count:
-            width = max(24, min(40, len(line(thread.thread_id))))
+            width = max(24, min(40, len(thread_name(thread.thread_id))))
             out.say(
                 out.paint(
                     f"{'thread':<{width}}  {'status':<{STATUS}}  {'checkpoints':>11}  {'last':<19}  {'size':>8}  text", "dim"
@@ -105,6 +106,17 @@ def _beside(session: Session, out: Out) -> None:
         out.say(out.paint(f"also in this file: {line(', '.join(found), 300)} — studio tables {name}", "dim"))
 
 
+def _found(sessions: list[Session], folder: bool) -> list[Problem]:
+    """What is wrong in the files; in a folder each place says its file."""
+    return [_in_file(one, session.location) if folder else one for session in sessions for one in session.problems()]
+
+
+def _in_file(problem: Problem, location: str) -> Problem:
+    if location in problem.where:
+        return problem
+    return Problem(problem.kind, f"{os.path.basename(location)}, {problem.where}", problem.message)
+
+
 def _json(location: str, kind: str, sessions: list[Session], wanted: str | None, problems: list[Problem], out: Out) -> int:
     """One document, written thread by thread; the exit code. A file that cannot be read on ends its part of it as a problem."""
     from studio.cli.documents import Documents
@@ -126,10 +138,10 @@ def _json(location: str, kind: str, sessions: list[Session], wanted: str | None,
         except StudioError as error:
             problems.append(Problem(error.slug, session.location, error.message))
             code = error.exit_code
-    found = [*problems, *(problem for session in sessions for problem in session.problems())]
+    found = [*problems, *_found(sessions, kind == "folder")]
     out.say("], " + "".join(f'"{name}": {dumps(doc)}, ' for name, doc in beside.items()), flush=False)
     out.say(f'"problems": {dumps(documents.problems(found))}}}')
-    return code
+    return code or int(any(session.refused_key() for session in sessions))
 
 
 def _beside_documents(session: Session, documents: Documents) -> dict[str, list[Any]]:
@@ -145,16 +157,23 @@ def _beside_documents(session: Session, documents: Documents) -> dict[str, list[
 
 def _line(thread: Thread, out: Out, width: int) -> str:
     status = out.paint(f"{labels.status_word(thread.status):<{STATUS}}", COLOURS.get(thread.status, "dim"))
-    branches = f" {len(thread.heads)} branches" if len(thread.heads) > 1 else ""
+    rule = f" (active: {line(thread.active, 80)})" if thread.active else ""
+    branches = f" {len(thread.heads)} branches{rule}" if len(thread.heads) > 1 else ""
     scratch = f" +{thread.scratch_checkpoints} forked" if thread.scratch_checkpoints else ""
     metadata = " ".join(f"{line(key)}={_fact(key, value, out)}" for key, value in list(thread.metadata.items())[:4])
     room = max(40, out.width - width - STATUS - 48)
     first = f"{thread.title} — {thread.first_text or ''}" if thread.title else thread.first_text or ""
-    parts = [line(shown(first, show_secrets=out.show_secrets), room), *([line(thread.model, 40)] if thread.model else [])]
+    said = line(shown(first, show_secrets=out.show_secrets), room)
+    closed = out.paint(line(thread.closed, 120), "yellow") if thread.closed and not first else ""
+    parts = [said or closed, *([line(thread.model, 40)] if thread.model else [])]
+    if "cost_usd" in thread.facts:
+        from studio.wording import cost_words
+
+        parts.append(cost_words(thread.facts["cost_usd"]))
     tail = "  ".join(
         part for part in [*parts, out.paint(metadata, "cyan"), out.paint((branches + scratch).strip(), "magenta")] if part
     )
-    name = out.paint(f"{line(thread.thread_id):<{width}}", "bold")
+    name = out.paint(f"{thread_name(thread.thread_id):<{width}}", "bold")
     facts = f"{thread.checkpoints:>11}  {labels.when(thread.last_at):<19}  {labels.size(thread.size_bytes):>8}"
     return f"{name}  {status}  {facts}  {tail}".rstrip()
 

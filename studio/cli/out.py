@@ -10,6 +10,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from studio.errors import StudioError
+from studio.render.threadnames import typed
 
 _STYLES = {"bold": "1", "dim": "2", "red": "31", "green": "32", "yellow": "33", "blue": "34", "magenta": "35", "cyan": "36"}
 _CANDIDATES = 40
@@ -85,7 +86,7 @@ class Out:
         self.note(f"studio: {shown(error.message)}")
         listed = _lists(error.hint, error.candidates) or _lists(error.message, error.candidates)
         for candidate in () if listed else error.candidates[:_CANDIDATES]:
-            self.note(f"  {shown(candidate)}")
+            self.note(f"  {shown(typed(candidate) if error.slug == 'choose-thread' else candidate)}")
         if not listed and len(error.candidates) > _CANDIDATES:
             self.note(f"  … and {len(error.candidates) - _CANDIDATES} more")
         if error.hint:

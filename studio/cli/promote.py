@@ -12,6 +12,7 @@ from studio.cli.out import Out
 from studio.render import labels
 from studio.render.gate import line
 from studio.render.promotions import head_words, place_words
+from studio.render.threadnames import thread_name
 from studio.requests import Promotion
 from studio.session import Session
 
@@ -72,7 +73,7 @@ def _document(found: Promotion, out: Out, *, added: bool, notices: Sequence[str]
 def _text(session: Session, found: Promotion, out: Out) -> None:
     tree = session.tree(found.address.thread_id)
 
-    out.say(f"{out.paint('to add', 'bold')} to thread {line(found.address.thread_id)} of {line(found.location)}")
+    out.say(f"{out.paint('to add', 'bold')} to thread {thread_name(found.address.thread_id)} of {line(found.location)}")
     out.table(
         [
             [

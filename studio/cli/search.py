@@ -9,6 +9,7 @@ from studio.cli.documents import Documents
 from studio.cli.out import Out
 from studio.errors import UsageError
 from studio.render.gate import line
+from studio.unsearched import MASKED, Unsearched
 
 
 def run(options: Namespace, out: Out) -> int:
@@ -17,10 +18,12 @@ def run(options: Namespace, out: Out) -> int:
     with opened(options, out) as session:
         thread = session.one_thread(options.thread) if options.thread is not None else None
         documents = Documents(out.show_secrets)
-        hits = session.search(options.text, thread, options.limit, others=False)
+        passed = Unsearched()
+        hits = session.search(options.text, thread, options.limit, others=False, passed=passed)
         if out.as_json:
             found = [documents.hit(hit) for hit in hits]
-            out.document({"text": options.text, "hits": found, "problems": documents.problems(session.problems())})
+            problems = documents.problems([*passed.problems(), *session.problems()])
+            out.document({"text": options.text, "hits": found, "problems": problems})
             return int(session.refused_key())
         count, last = 0, None
         for hit in hits:
@@ -36,7 +39,9 @@ def run(options: Namespace, out: Out) -> int:
             )
         if not count:
             out.say("nothing found")
+            if not out.show_secrets:
+                out.note(MASKED)
         elif count >= options.limit:
             out.say(out.paint(f"the first {count} hits; --limit N shows more", "dim"))
-        note_problems(out, session)
+        note_problems(out, session, passed.problems())
         return int(session.refused_key())

@@ -15,8 +15,10 @@ def web(options: Namespace, out: Out) -> int:
     """The browser view of a file, or of each file in a folder."""
     with ExitStack() as stack:
         sessions = []
-        for path in files_in(options):
+        inside = files_in(options)
+        for path in inside.files:
             sessions.append(open_session(path, options, out))
+            sessions[-1].lost_beside = inside.problems
             stack.callback(sessions[-1].close)
         from studio.web import serve
 

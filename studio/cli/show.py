@@ -18,8 +18,12 @@ from studio.render import explained as explained_words
 from studio.render import labels, secrets, sizes
 from studio.render.gate import clean, line
 from studio.render.masking import name_in
+from studio.render.threadnames import thread_name
 from studio.session import Session
 from studio.tagged import get
+
+MOST_NAMES = 300
+"""Names of a pickle that are listed."""
 
 TASK_COLOURS = {"done": "green", "failed": "red", "paused": "yellow", "pending": "blue", "unknown": "dim"}
 
@@ -83,7 +87,7 @@ def _text(session: Session, state: State, out: Out) -> None:
     out.say(out.paint(f"#{row.number} {line(row.label)}", "bold") + out.paint(f"  {line(checkpoint.checkpoint_id)}", "dim"))
     kin = session.kin(checkpoint)
     facts = [
-        ("thread", line(checkpoint.thread_id)),
+        ("thread", thread_name(checkpoint.thread_id)),
         ("namespace", line(checkpoint.checkpoint_ns)),
         ("called from", _caller(session, state)),
         ("parent", f"#{row.parent_number}" if row.parent_number else ""),
@@ -126,7 +130,7 @@ def _text(session: Session, state: State, out: Out) -> None:
 
 def _named(session: Session, at: Address, thread_id: str) -> str:
     """`#4`, or `#4 of thread refund-4711` where that is another one."""
-    return kinship.name(session, at) + (f" of thread {line(at.thread_id, 80)}" if at.thread_id != thread_id else "")
+    return kinship.name(session, at) + (f" of thread {thread_name(at.thread_id, 80)}" if at.thread_id != thread_id else "")
 
 
 def _source(checkpoint: Checkpoint) -> str:
@@ -151,6 +155,7 @@ def _values(values: Any, title: str, state: State | None, out: Out, explained: M
     if not values and not lost:
         empty = labels.empty_state(state, "nothing") if state is not None else "nothing"
         out.say(out.paint(f"  {line(empty, 300)}", "dim"))
+        _imports(labels.imports(state) if state is not None else (), out)
     width = min(28, max((len(line(name)) for name in (*values, *lost)), default=0))
     for name, value in values.items():
         rebuilt = state.rebuilt.get(name) if state is not None else None
@@ -167,6 +172,25 @@ def _values(values: Any, title: str, state: State | None, out: Out, explained: M
     for how in sorted(set(state.rebuilt.values()) - {"unavailable"}) if state is not None else ():
         label, sentence = labels.REBUILT_WORDS[how]
         out.say(out.paint(f"  {label} = {sentence}", "dim"))
+
+
+def _imports(names: tuple[str, ...], out: Out) -> None:
+    """What loading a pickle would import: every name, as many to a line as fit."""
+    if not names:
+        return
+    out.say(out.paint(f"  {labels.would_import(names)}:", "dim"))
+    words = [f"{name}," for name in names[:MOST_NAMES]]
+    words[-1] = words[-1].removesuffix(",")
+    row = ""
+    for word in words:
+        if row and len(row) + 1 + len(word) > out.width - 4:
+            out.say(f"    {row}")
+            row = word
+        else:
+            row = f"{row} {word}" if row else word
+    out.say(f"    {row}")
+    if len(names) > MOST_NAMES:
+        out.say(out.paint(f"    and {len(names) - MOST_NAMES:,} more (--json lists all)", "dim"))
 
 
 def _sizes(found: Compared, out: Out) -> None:

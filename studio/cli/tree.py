@@ -14,6 +14,7 @@ from studio.errors import RefError, StudioError, UsageError
 from studio.model import Address, Problem, Row
 from studio.render import explained, labels
 from studio.render.gate import line
+from studio.render.threadnames import thread_name
 from studio.session import Session
 from studio.stretch import Stretch
 from studio.tagged import dumps
@@ -40,13 +41,13 @@ def run(options: Namespace, out: Out) -> int:
             rows = (dumps(documents.row(row)) for page in _until_lost(pages, lost) for row in page)
             problems = (dumps(documents.problems([*_told(lost, session), *shown.problems])) for _ in range(1))
             out.pieces(chain((head[:-1], ',"rows":['), _with_commas(rows), ('],"problems":',), problems, "}"))
-            return lost[0].exit_code if lost else 0
+            return lost[0].exit_code if lost else int(session.refused_key())
         _text(shown, pages, start, stop, out)
         if words := session.view_words:
             out.say(out.paint(f"shown: {line(words, 200)}", "dim"))
         _others(shown, ns, out)
         _say(out, [*session.problems(), *shown.problems])
-    return 0
+        return int(session.refused_key())
 
 
 class _Part:
@@ -134,7 +135,7 @@ def _with_commas(texts: Iterable[str]) -> Iterator[str]:
 
 def _text(shown: _Part | Stretch, pages: Iterator[list[Row]], start: int, stop: int, out: Out) -> None:
     branches = labels.plural(shown.branch_count, "branch")
-    out.say(out.paint(f"{line(shown.thread_id)} · {labels.plural(len(shown), 'checkpoint')} · {branches}", "bold"))
+    out.say(out.paint(f"{thread_name(shown.thread_id)} · {labels.plural(len(shown), 'checkpoint')} · {branches}", "bold"))
     if start:
         out.say(out.paint(f"  … {start:,} earlier", "dim"))
     first = next(pages, [])

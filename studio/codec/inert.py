@@ -6,8 +6,8 @@ from typing import Any, Final
 
 UNREAD = "… (not read to its end)"
 """Stands behind the names of a pickle whose opcodes were not all read."""
-KEY_HINT = "encrypted (AES): start with --aes-key-env NAME"
-"""What stands in the place of a value that nobody can read without a key."""
+KEY_HINT = "encrypted (AES): it needs its key, --aes-key-env NAME"
+"""What stands in the place of a value that nobody can read without its key: none was given, or another one."""
 
 
 class Missing:

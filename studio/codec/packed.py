@@ -19,6 +19,7 @@ LONG = 64
 _PART, _INTO = 4_096, 8
 """Items that are packed at once, few enough that a difference near the front is found before the rest is packed; and into how
 many a part is cut in which something differs."""
+_LONG_TEXT = 65_536
 
 
 def same_bytes(a: Any, b: Any) -> bool:
@@ -46,12 +47,18 @@ def _ext(value: Any) -> Any:
     raise TypeError
 
 
+def _unlike_texts(one: Any, other: Any) -> bool:
+    """Whether one of two is a long text and the other another: known at once, where packing would copy it again and again."""
+    return (type(one) is str and len(one) > _LONG_TEXT or type(other) is str and len(other) > _LONG_TEXT) and one != other
+
+
 def differing(left: Sequence[Any], right: Sequence[Any]) -> Iterator[tuple[int, int]]:
     """(start, stop) of the parts of two lists of one length that may differ, first ones first, each of at most `LONG` items."""
     stack = [(at, min(at + _PART, len(left))) for at in range(0, len(left), _PART)][::-1]
     while stack:
         start, stop = stack.pop()
-        if all(map(is_, left[start:stop], right[start:stop])) or same_bytes(left[start:stop], right[start:stop]):
+        here, there = left[start:stop], right[start:stop]
+        if all(map(is_, here, there)) or not any(map(_unlike_texts, here, there)) and same_bytes(here, there):
             continue
         if stop - start <= LONG:
             yield start, stop

@@ -13,6 +13,7 @@ from msgspec.structs import replace
 
 from studio.explain.channels import NULL_TASK, members
 from studio.explain.ids import parse_path, update_ids
+from studio.explain.placed import Placed, placed
 from studio.explain.reducers import (
     Kind,
     begins_with,
@@ -34,6 +35,8 @@ class Written(Struct):
     author: Author
     values: list[Value]
     by_edit: bool = False
+    has_path: bool = False
+    """Whether its place among the writers is that in which LangGraph applied them."""
 
 
 class Step(Struct):
@@ -56,6 +59,14 @@ class Step(Struct):
     only_task: Callable[[], Author | None]
 
 
+def by_channel(rows: Iterable[WriteRow]) -> dict[str, list[WriteRow]]:
+    """The rows of each channel in their order: a superstep may write thousands of channels."""
+    found: dict[str, list[WriteRow]] = {}
+    for row in rows:
+        found.setdefault(row.channel, []).append(row)
+    return found
+
+
 def written_by_task(rows: Iterable[WriteRow], channel: str, name_of: Callable[[str, str | None], str | None]) -> list[Written]:
     """Rows of one channel, grouped by task; the null task's rows are an input."""
     found: dict[str, Written] = {}
@@ -69,7 +80,7 @@ def written_by_task(rows: Iterable[WriteRow], channel: str, name_of: Callable[[s
                 author = Author(START, row.task_id, "source")
             else:
                 author = Author(name_of(row.task_id, row.task_path), row.task_id, "writes")
-            one = found[row.task_id] = Written(author, [], edit)
+            one = found[row.task_id] = Written(author, [], edit, row.task_path is not None)
         one.values.append(row_value(row))
     return list(found.values())
 
@@ -105,7 +116,9 @@ class _View(Struct):
     kind: Kind | None
     otherwise: tuple[Author, ...]
     after: Value
+    before: Value = MISSING
     index: WrittenItems | None = None
+    order: Placed | None = None
 
     def authors_of(self, change: Change) -> tuple[Author, ...]:
         if not self.writers:
@@ -129,7 +142,12 @@ class _View(Struct):
         key = steps[0].replace("~1", "/").replace("~0", "~")
         if self.index is None:
             self.index = WrittenItems(self.writers)
-        found = self.index.holding(key, self.item(change, key, len(steps)), change.op == "remove")
+            self.order = placed(self.kind, self.before, self.writers, self.after)
+        item = self.item(change, key, len(steps))
+        one = self.order.of(key, item) if self.order is not None else None
+        if one is not None:
+            return authors([self.writers[one]])
+        found = self.index.holding(key, item, change.op == "remove")
         return authors(self.writers[position] for position in sorted(found))
 
     def item(self, change: Change, key: str, depth: int) -> Value:
@@ -156,7 +174,8 @@ def _view(channel: str, step: Step) -> _View:
     for group in (first, writers) if len(first) < len(writers) else (writers,):
         kind = explaining(before, values_of(group), after)
         if kind is not None:
-            return _View([as_edit(one, step) for one in group] if step.source == "update" else group, kind, NOBODY, after)
+            by = [as_edit(one, step) for one in group] if step.source == "update" else group
+            return _View(by, kind, NOBODY, after, before)
     if step.source in ("update", "fork", "input"):
         return _View([], None, (step.editor,), after)
     noted = step.noted(channel)
@@ -179,7 +198,7 @@ def values_of(writers: Iterable[Written]) -> list[Value]:
 def as_edit(one: Written, step: Step) -> Written:
     """An edit's rows have the edit as their source; beside them a sibling may have finished before."""
     if one.by_edit or (step.editor.node is not None and one.author.node == step.editor.node):
-        return Written(Author(one.author.node or step.editor.node, one.author.task_id, "source"), one.values, True)
+        return Written(Author(one.author.node or step.editor.node, one.author.task_id, "source"), one.values, True, one.has_path)
     return one
 
 

@@ -7,6 +7,7 @@ from typing import Any
 
 from msgspec import Struct
 
+from studio.codec.inert import UNREAD
 from studio.explain.channels import NOT_NODES, TASKS, is_internal, members, spelled_target
 from studio.model import Address, Problem, RawCheckpoint, Value
 from studio.stores.headers import is_step
@@ -15,6 +16,8 @@ from studio.value import KEY_HINT, Opaque, Tagged, decode, decode_metadata
 
 NEWEST_FORMAT = 4
 _NAMES_TOLD = 8
+_ROOM_FOR_NAMES, _ROOM_FOR_NAME = 180, 90
+"""Characters of a sentence that names may take, and one of them; `Problem.names` holds all."""
 
 
 class Blob(Struct, frozen=True):
@@ -105,15 +108,25 @@ def unreadable(doc: Value, tag: str | None, where: str) -> Problem:
         how = KEY_HINT if (tag or "").endswith(SUFFIX) else f"encrypted in a way that is not known here ({tag})"
         return Problem("undecodable", where, f"the state is {how}")
     if isinstance(doc, Opaque) and doc.names:
-        return Problem("undecodable", where, f"the state cannot be read: a pickle, which would import {named(doc.names)}")
+        message = f"the state cannot be read: a pickle, which would import {named(doc.names)}"
+        return Problem("undecodable", where, message, doc.names)
     reason = doc.reason if isinstance(doc, Opaque) else "not a checkpoint"
     return Problem("undecodable", where, f"the state cannot be read: {reason}")
 
 
 def named(names: Sequence[str]) -> str:
-    """Names in a sentence, the first of them."""
-    more = len(names) - _NAMES_TOLD
-    return ", ".join(names[:_NAMES_TOLD]) + (f" and {more} more" if more > 0 else "")
+    """Names in a sentence: the first of them, each whole where it is no longer than a line."""
+    known = names[:-1] if names[-1:] == (UNREAD,) else names
+    told: list[str] = []
+    for name in known[:_NAMES_TOLD]:
+        short = name if len(name) <= _ROOM_FOR_NAME else f"{name[: _ROOM_FOR_NAME - 1]}…"
+        if told and sum(map(len, told)) + len(short) > _ROOM_FOR_NAMES:
+            break
+        told.append(short)
+    more = len(known) - len(told)
+    if known is not names:
+        return f"{', '.join(told)} and at least {more:,} more (it was not read to its end)" if told else UNREAD
+    return ", ".join(told) + (f" and {more:,} more" if more > 0 else "")
 
 
 def text_map(value: Value) -> dict[str, Any]:

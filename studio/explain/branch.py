@@ -18,7 +18,7 @@ from msgspec import Struct
 from studio.explain.told import Beat, CallState, Said, Tokens, Touch, TouchState, told
 from studio.model import Address, Value
 from studio.render import patches, toolwords
-from studio.stores.transcripts import content
+from studio.stores.transcripts import content, costs
 from studio.stores.transcripts.codex import SHELLS, patch_in
 from studio.stores.transcripts.fold import Folded, apply
 from studio.stores.transcripts.fold import Said as Decoded
@@ -72,8 +72,6 @@ class Spent(Struct, frozen=True):
 
     address: Address
     tokens: Tokens
-    cost: float | None = None
-    """Recorded by the program up to here."""
     kind: str = "loop"
 
 
@@ -237,15 +235,7 @@ class Branch:
         return [*(self._spent(turn) for turn in self.turns), *(self._spent(turn) for turn in self._onward())]
 
     def _spent(self, turn: Turn) -> Spent:
-        cost = next((value for name, value in self.folded.beside(turn) if name == "cost_usd"), None)
-        own = self._own_cost(turn)
-        return Spent(self.address(turn), Tokens(*turn.tokens), cost if cost is not None else own or None, turn.kind)
-
-    def _own_cost(self, turn: Turn) -> float:
-        """What its answers say that they cost."""
-        records = self.folded.woven.records
-        own: float = sum((records[at].more or {}).get("cost", 0) for at in turn.records)
-        return own
+        return Spent(self.address(turn), Tokens(*turn.tokens), turn.kind)
 
     def _onward(self) -> Iterator[Turn]:
         """To the head where it lies on the way, else along the first children."""
@@ -256,15 +246,12 @@ class Branch:
             at, seen = turns[next((child for child in at.children if child in towards), at.children[0])], seen + 1
             yield at
 
-    def cost(self) -> float | None:
-        """Recorded up to this turn, as the channel of the state has it."""
-        whole: float | None = None
+    def cost(self) -> Any:
+        """Up to this turn, as the channel of the state has it: recorded, or an estimate that says so."""
+        held: Any = None
         for turn in self.turns:
-            for name, value in self.folded.beside(turn):
-                whole = float(value) if name == "cost_usd" else whole
-            own = self._own_cost(turn)
-            whole = (whole or 0.0) + own if own else whole
-        return round(whole, 10) if whole is not None else None
+            held = costs.charged(held, self.folded.woven, turn, self.folded.beside(turn), self.folded.prices)
+        return held
 
     # ---- pictures
 

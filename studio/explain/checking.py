@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from studio.explain.authors import noted_writes
+from studio.explain.authors import by_channel, noted_writes
 from studio.explain.blob import Blob
 from studio.explain.channels import MARKERS, NULL_TASK, is_internal
 from studio.explain.delta import unwrap
@@ -54,9 +54,10 @@ class Checker:
             return None
         rows = [row for row in self._reader.rows_at(above.address) if row.idx >= 0]
         noted = {**noted_writes(here.metadata), **started_with(before, rows)}
+        written = by_channel(rows)
 
         def writes(channel: str) -> list[list[Value]]:
-            mine = [row for row in rows if row.channel == channel and parse_path(row.task_path).kind != "update"]
+            mine = [row for row in written.get(channel, ()) if parse_path(row.task_path).kind != "update"]
             told = [value for values in noted.get(channel, {}).values() for value in values]
             ran = [row_value(row) for row in mine if row.task_id != NULL_TASK]
             return [ran, [row_value(row) for row in mine], told]

@@ -26,12 +26,17 @@ COUNTERS = "counters_since_delta_snapshot"
 
 class Result(Struct, frozen=True):
     """A rebuilt channel; `value` is MISSING where nothing was written, or nothing can be said. `place`: where each id stands;
-    `why`: what is missing, of an unavailable one."""
+    `why`: what is missing, of an unavailable one. `ruled`: a reducer was assumed; `since`: whose stored value it began with."""
 
     value: Value
     how: Rebuilt
     place: dict[str, int] | None = None
     why: str = ""
+    ruled: bool = False
+    since: Address | None = None
+
+
+Known = Callable[[Address, str], Result | None]
 
 
 def unwrap(value: Value) -> Value:
@@ -60,7 +65,7 @@ def rebuild(
     ancestor: Callable[[Address], Blob | None],
     rows_of: Callable[[Sequence[Address]], Mapping[Address, tuple[WriteRow, ...]]],
     forked: Callable[[Address], Sequence[str | None]],
-    known: Callable[[Address, str], Result | None],
+    known: Known,
     shared: Callable[[str, Value], tuple[Value, dict[str, int] | None]],
 ) -> dict[str, Result]:
     """Rebuild `channels` of a checkpoint.
@@ -70,6 +75,7 @@ def rebuild(
     channel with the items in it that were decoded before, and where each id stands in it if that is known.
     """
     seeds: dict[str, tuple[Value, dict[str, int] | None]] = {}
+    since: dict[str, Address] = {}
     begun: dict[str, Result] = {}
     path: dict[str, list[Address]] = {name: [] for name in channels}
     child_source: dict[Address, str | None] = {}
@@ -93,6 +99,7 @@ def rebuild(
             earlier = known(up, name) if value is MISSING else None
             if value is not MISSING:
                 seeds[name] = shared(name, value)
+                since[name] = up
                 open_channels.discard(name)
             elif earlier is not None:
                 begun[name] = earlier
@@ -115,7 +122,7 @@ def rebuild(
             results[name] = Result(MISSING, "unavailable", why="one of its stored changes cannot be read")
             continue
         seed, place = seeds.get(name, (MISSING, None))
-        results[name] = applied(seed, place, writes, sure, begun.get(name))
+        results[name] = applied(seed, place, writes, sure, begun.get(name), since.get(name))
     return results
 
 
@@ -181,23 +188,29 @@ def others_rows(rows: Sequence[WriteRow], source: str | None) -> bool:
 
 
 def applied(
-    seed: Value, place: dict[str, int] | None, steps: Sequence[Sequence[Value]], sure: bool, begun: Result | None
+    seed: Value,
+    place: dict[str, int] | None,
+    steps: Sequence[Sequence[Value]],
+    sure: bool,
+    begun: Result | None,
+    since: Address | None = None,
 ) -> Result:
     """Fold the writes onto the seed (`place`: where each id stands in it), or onto an ancestor's result, and say how sure that
     is."""
     if begun is not None:
         if begun.how == "unavailable":
             return begun
-        seed, place, sure = begun.value, begun.place, sure and begun.how == "exact"
+        seed, place, sure, since = begun.value, begun.place, sure and begun.how == "exact", begun.since
     writes = [write for step in steps for write in step]
     if not writes:
-        return Result(seed, "exact" if sure else "ambiguous", place)
+        ruled = begun is not None and begun.ruled
+        return Result(seed, "exact" if sure else "ambiguous", place, ruled=ruled, since=since)
     readings = plausible(seed, writes, place)
     if not readings:
         return Result(MISSING, "unavailable", why="its stored changes do not fit each other")
     first = readings[0]
     certain = len(readings) == 1 or agreed(readings) or structural(first.kind, seed, writes)
-    return Result(first.value, "exact" if sure and certain else "ambiguous", first.place)
+    return Result(first.value, "exact" if sure and certain else "ambiguous", first.place, ruled=True, since=since)
 
 
 def agreed(readings: Sequence[Reading]) -> bool:

@@ -7,6 +7,7 @@ raises for what a file holds; what cannot be known is None, or a problem.
 from __future__ import annotations
 
 import threading
+from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import islice
 from typing import TYPE_CHECKING
@@ -15,7 +16,7 @@ from msgspec.structs import replace
 
 from studio.cache import LRU
 from studio.errors import RefError
-from studio.explain.authors import Step, Written, attribute, noted_writes, written_by_task
+from studio.explain.authors import Step, Written, attribute, by_channel, noted_writes, written_by_task
 from studio.explain.blob import Blob
 from studio.explain.channels import NULL_TASK
 from studio.explain.checking import Checker
@@ -54,7 +55,7 @@ if TYPE_CHECKING:
 
 _GRAPHS_ASKED = 8
 _COUNTS_KEPT = 8
-_AHEAD, _AHEAD_BYTES = 128, 4_000_000
+_AHEAD, _AHEAD_BYTES = 64, 4_000_000
 
 
 class Explainer:
@@ -115,7 +116,8 @@ class Explainer:
             if glance is None:
                 self.reader.keep_rows(address, under)
                 state = self._explain(self.reader.take(raw), causes=False)
-                glance = Glance(raw.header, state.status, state.values, state.metadata)
+                closed = state.problems[0].message if state.closed and state.problems else ""
+                glance = Glance(raw.header, state.status, state.values, state.metadata, closed)
             found[address] = glance
         return found
 
@@ -126,20 +128,26 @@ class Explainer:
     def states(self, raws: Iterable[RawCheckpoint]) -> Iterator[State]:
         """States of many checkpoints in the order given; parents before children is fastest. Bounded memory."""
         source = iter(raws)
+        waiting: deque[Blob] = deque()
         while True:
-            ahead: list[RawCheckpoint] = []
-            size = 0
-            for raw in islice(source, _AHEAD):
-                ahead.append(raw)
-                size += len(raw.blob)
-                if size > _AHEAD_BYTES:
-                    break
-            if not ahead:
+            # what comes next is at hand before it is asked for: a delta channel looks for its next snapshot
+            fresh = self._taken(source) if len(waiting) <= 2 * _AHEAD else []
+            self.reader.rows([address for blob in fresh for address in (blob.address, blob.parent) if address is not None])
+            waiting.extend(fresh)
+            if not waiting:
                 return
-            blobs = [self.reader.take(raw) for raw in ahead]
-            self.reader.rows([address for blob in blobs for address in (blob.address, blob.parent) if address is not None])
-            for blob in blobs:
-                yield self._explain(blob)
+            yield self._explain(waiting.popleft())
+
+    def _taken(self, source: Iterator[RawCheckpoint]) -> list[Blob]:
+        """The next checkpoints of a pass, as many as are handled together."""
+        found: list[Blob] = []
+        size = 0
+        for raw in islice(source, _AHEAD):
+            found.append(self.reader.take(raw))
+            size += len(raw.blob)
+            if size > _AHEAD_BYTES:
+                break
+        return found
 
     def _explain(self, blob: Blob, causes: bool = True) -> State:
         """Without `causes` nobody is named as the writer of what triggers its tasks, and the rows above it are not read."""
@@ -182,6 +190,7 @@ class Explainer:
             problems=tuple(problems),
             others=tuple(others),
             unrebuilt=lost,
+            closed=not blob.readable,
         )
 
     def _lacks_writes(self, address: Address) -> bool:
@@ -249,11 +258,12 @@ class Explainer:
             tasks = before.tasks if before is not None and blob.source == "loop" and follows and not above else ()
             return Author(tasks[0].name, tasks[0].id, "versions") if len(tasks) == 1 else None
 
+        above_by, own_by = by_channel(above if follows else ()), by_channel(own)
         return Step(
             before=before.values if before is not None else {},
             after=after.values,
-            writers=lambda channel: written_by_task(above if follows else (), channel, name_of),
-            commanded=lambda channel: written_by_task(own, channel, name_of),
+            writers=lambda channel: written_by_task(above_by.get(channel, ()), channel, name_of),
+            commanded=lambda channel: written_by_task(own_by.get(channel, ()), channel, name_of),
             noted=lambda channel: [
                 Written(Author(name, ids.get(name), "writes"), values) for name, values in noted.get(channel, {}).items()
             ],

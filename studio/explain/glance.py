@@ -31,6 +31,8 @@ class Glance(Struct, frozen=True):
     status: Status | None
     values: Mapping[str, Value]
     metadata: Mapping[str, Any]
+    closed: str = ""
+    """Why nothing of its state can be read."""
 
 
 def finished(raw: RawCheckpoint, rows: Sequence[WriteRow]) -> Glance | None:

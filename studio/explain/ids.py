@@ -60,6 +60,7 @@ def hashed(fmt: int, checkpoint_id: str, ns: str, node: str, step: int, tail: It
     return f"{digest[:8]}-{digest[8:12]}-{digest[12:16]}-{digest[16:20]}-{digest[20:32]}"
 
 
+@lru_cache(maxsize=64)
 def update_ids(checkpoint_id: str, count: int = 4) -> tuple[str, ...]:
     """The ids that `update_state` gives to its first updates when the node was not scheduled anyway."""
     try:

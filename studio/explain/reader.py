@@ -10,7 +10,8 @@ from studio.explain.cache import Bounded
 from studio.model import Address, RawCheckpoint, WriteRow
 from studio.stores.base import Store
 
-_BLOBS, _BLOB_BYTES = 256, 16_000_000
+_BLOBS, _BLOB_BYTES = 400, 16_000_000
+"""A pass over a thread reads up to 192 checkpoints ahead, and looks at those before it explains them: none may go between."""
 _ROWS, _ROW_BYTES = 1024, 16_000_000
 _LEAST = 4
 """Checkpoints and groups of rows that are kept however large they are: one, its parent, and what made that."""
@@ -35,7 +36,11 @@ class Reader:
         return self.take(raw) if raw is not None else None
 
     def take(self, raw: RawCheckpoint) -> Blob:
-        """Decode and keep a row that somebody has fetched."""
+        """Decode and keep a row that somebody has fetched; what is kept of the same bytes is taken as it is."""
+        with self._lock:
+            kept: Blob | None = self._blobs.get(raw.header.address)
+        if kept is not None and kept.raw == raw:
+            return kept
         blob = read_blob(raw)
         with self._lock:
             return self._blobs.put(raw.header.address, blob, len(raw.blob))

@@ -19,7 +19,7 @@ from studio.explain.schedule import Learned
 from studio.history.namespaces import static_ns
 from studio.model import Address, Checkpoint, SeenGraph, Value, WriteRow
 from studio.stores.base import Store
-from studio.stores.chain import Chained
+from studio.stores.chain import Chain, Chained
 
 T = TypeVar("T")
 
@@ -77,20 +77,40 @@ class Threads:
         thread_id = address.thread_id
         children = self._told(address)
         if children is None:
-            if not address.checkpoint_ns and self._once(("chain", thread_id), lambda: self._is_chain(thread_id)):
+            if not address.checkpoint_ns and self._chain(thread_id) is not None:
                 return ()
             children = self.children_of(address)
         return [source for _, source in children] if len(children) > 1 else ()
 
-    def _is_chain(self, thread_id: str) -> bool:
-        """Whether the root checkpoints of a thread are proven to be one plain chain, nothing of which is in a scratch file; not
-        asked where its headers were read anyway."""
+    def _chain(self, thread_id: str) -> Chain | None:
+        """The root checkpoints of a thread where they are proven to be one chain, nothing of it in a scratch file; not asked
+        where its headers were read anyway."""
+        return self._once(("chain", thread_id), lambda: (self._proven(thread_id),))[0]
+
+    def _proven(self, thread_id: str) -> Chain | None:
         with self._lock:
             if self._cache.get(("children", thread_id)) is not None:
-                return False
+                return None
         proves: Callable[[str], Chained | None] | None = getattr(self.store, "chained", None)
         store = proves(thread_id) if proves is not None else None
-        return store is not None and store.chain(thread_id, 0) is not None
+        return store.chain(thread_id, 0) if store is not None else None
+
+    def way_down(self, address: Address, most: int) -> list[Address]:
+        """Up to `most` checkpoints below one: the first child that a superstep made, its first such child, and so on."""
+        chain = self._chain(address.thread_id) if not address.checkpoint_ns else None
+        place = chain.index(address.checkpoint_id) if chain is not None else None
+        if chain is not None and place is not None:
+            ids = [chain[at] for at in range(place + 1, min(place + 1 + most, len(chain)))]
+            return [Address(address.thread_id, "", identity) for identity in ids]
+        found: list[Address] = []
+        here = address
+        while len(found) < most:
+            children = [identity for identity, source in self.children_of(here) if source == "loop"]
+            if not children or any(one.checkpoint_id == children[0] for one in found):
+                break
+            here = Address(here.thread_id, here.checkpoint_ns, children[0])
+            found.append(here)
+        return found
 
     def channels(self, thread_id: str) -> frozenset[str]:
         """All channels that rows of a thread were written to: joins that a checkpoint has not seen yet."""

@@ -7,12 +7,15 @@ from collections.abc import Mapping, Sequence
 from itertools import islice
 from operator import attrgetter
 
+from msgspec.structs import replace
+
 from studio.codec.continued import SHORTEST, ReadList, read
 from studio.codec.objects import SNAPSHOT
 from studio.explain import delta
 from studio.explain.blob import Blob
 from studio.explain.cache import Bounded
 from studio.explain.channels import is_internal
+from studio.explain.proof import Proof
 from studio.explain.reader import Reader
 from studio.explain.reducers import message_id, plausible, same_value
 from studio.explain.rows import TaskRows, null_writes, row_value
@@ -104,6 +107,7 @@ class Values:
         self._lock = threading.RLock()
         self._results = Bounded(_RESULTS)
         self._shared = Shared()
+        self._proof = Proof(reader, threads, self._ruled, self._shared.unwrapped)
 
     def completed(
         self, blob: Blob, stored: Mapping[str, Value], mine: Mapping[str, TaskRows]
@@ -155,12 +159,29 @@ class Values:
                 missing |= unsure & delta.delta_channels(above)
         if not missing:
             return {}
-        results = delta.rebuild(blob, missing, self._reader.blob, self._reader.rows, self._forked, self._known, self._shared.of)
+        results = self._rebuilt(blob, missing, self._known)
         with self._lock:
             for name, result in results.items():
                 self._results.put((blob.address, name), result)
                 self._shared.note(name, result)
-        return results
+        return {name: self._believed(blob, name, result) for name, result in results.items()}
+
+    def _believed(self, blob: Blob, name: str, result: delta.Result) -> delta.Result:
+        if result.ruled and result.how == "exact" and self._proof.contradicts(blob, name, result.since):
+            return replace(result, how="ambiguous")
+        return result
+
+    def _rebuilt(self, blob: Blob, names: set[str], known: delta.Known) -> dict[str, delta.Result]:
+        return delta.rebuild(blob, names, self._reader.blob, self._reader.rows, self._forked, known, self._shared.of)
+
+    def _ruled(self, blob: Blob, name: str) -> delta.Result:
+        """What the rule makes of a channel at a checkpoint that may be far ahead: the places of ids there are its own."""
+
+        def known(address: Address, channel: str) -> delta.Result | None:
+            found = self._known(address, channel)
+            return replace(found, place=dict(found.place)) if found is not None and found.place is not None else found
+
+        return self._rebuilt(blob, {name}, known)[name]
 
     def _known(self, address: Address, name: str) -> delta.Result | None:
         with self._lock:

@@ -14,7 +14,7 @@ from studio.forks import rows
 from studio.forks.promote import Branch
 from studio.forks.rows import NewRow, NewWrite, Tables
 from studio.forks.scratch import Scratch, record_promoted
-from studio.forks.writing import refuse_triggers, write_transaction
+from studio.forks.writing import keeping_foreign_keys, refuse_triggers, write_transaction
 from studio.model import Address
 from studio.stores.base import Store
 from studio.stores.rows import bytes_of, text_of
@@ -26,10 +26,13 @@ if TYPE_CHECKING:
 
 _HINTS = {
     "has-triggers": "Promote into a copy of the file without triggers; the branch stays in the scratch file.",
+    "fork-refused": "Add what they refer to first, then try again: the branch stays in the scratch file.",
     "locked": "Wait until that program is done, then try again: the branch stays in the scratch file.",
     "read-only": "Make the file and its folder writable, then try again: the branch stays in the scratch file.",
     "cannot-write": "The branch stays in the scratch file.",
     "no-audit": "Make that file writable, then try again: the branch stays in the scratch file.",
+    "damaged": "Promote into a repaired copy of the file; the branch stays in the scratch file.",
+    "unfilled": "Only the program that fills it can add rows there; the branch stays in the scratch file.",
     "without-wal": "Open the file as it is, with its -wal.",
 }
 _AGAIN = "Look at what would be added once more, then do it."
@@ -48,10 +51,24 @@ def told_for_promoting() -> Iterator[None]:
 
 def foresee(base: Store) -> None:
     """PatchError for what would make the file refuse, as far as a look that leaves no trace can tell."""
-    if not os.access(base.location, os.W_OK):
-        raise PatchError(f"{base.location} cannot be written.", _HINTS["read-only"], "read-only")
-    with told_for_promoting(), contextlib.closing(SqliteFile(base.location)) as file:
-        file.look(lambda connection: refuse_triggers(connection, base.location, _tables(connection, base).names))
+    path = base.location
+    if not os.access(path, os.W_OK):
+        raise PatchError(f"{path} cannot be written.", _HINTS["read-only"], "read-only")
+    folder = os.path.dirname(os.path.realpath(path))
+    if not os.access(folder, os.W_OK) and not os.path.exists(path + "-wal"):
+        message = f"{path} cannot be written, since SQLite keeps its journal beside it, and {folder} cannot be written."
+        raise PatchError(message, _HINTS["read-only"], "read-only")
+
+    def look(connection: sqlite3.Connection) -> None:
+        tables = _tables(connection, base)
+        refuse_triggers(connection, path, tables.names)
+        refuse_unfilled(connection, path, tables)
+
+    with told_for_promoting(), contextlib.closing(SqliteFile(path)) as file:
+        try:
+            file.look(look)
+        except sqlite3.DatabaseError as error:
+            raise PatchError(f"{path} is damaged: {error}.", _HINTS["damaged"], "damaged") from error
 
 
 def append(base: Store, branch: Branch, scratch: Scratch, notes: Notes) -> list[str]:
@@ -63,24 +80,46 @@ def append(base: Store, branch: Branch, scratch: Scratch, notes: Notes) -> list[
     shown, origins = branch.promotion, scratch.origins()
     added = [row.address for row in branch.new]
     record_promoted(scratch.path, added)  # says nothing of rows that are not in the file, if it refuses them
-    with told_for_promoting(), write_transaction(path) as connection:
-        tables = _tables(connection, base)
-        refuse_triggers(connection, path, tables.names)
-        _check_again(connection, tables, branch)
-        try:
-            rows.insert(connection, tables, branch.new, branch.writes)
-        except sqlite3.IntegrityError as error:
-            raise PatchError(f"{path} does not take these rows ({error}). Nothing was stored.", _HINTS["cannot-write"]) from error
-        _read_back(connection, tables, branch, path)
-        for at in added:
-            if at in origins:
-                notes.record_origin(at, *origins[at])
-        entry = notes.audit_begin(path, "promote", shown.address, added, shown.writes)
+    entry: int | None = None
+    try:
+        with told_for_promoting(), write_transaction(path) as connection:
+            tables = _tables(connection, base)
+            refuse_triggers(connection, path, tables.names)
+            refuse_unfilled(connection, path, tables)
+            _check_again(connection, tables, branch)
+            with keeping_foreign_keys(connection, path, tables.names):
+                _insert(connection, tables, branch, path)
+            _read_back(connection, tables, branch, path)
+            for at in added:
+                if at in origins:
+                    notes.record_origin(at, *origins[at])
+            entry = notes.audit_begin(path, "promote", shown.address, added, shown.writes)
+    except PatchError:
+        if entry is not None:  # the file did not take the finished transaction: somebody reads it, or the disk is full
+            with contextlib.suppress(StudioError):
+                notes.audit_refused(entry)
+        raise
+    assert entry is not None
     try:
         notes.audit_done(entry)
     except StudioError as error:
         return [f"The branch is stored, but its entry in the audit could not be completed. {error.message}"]
     return []
+
+
+def _insert(connection: sqlite3.Connection, tables: Tables, branch: Branch, path: str) -> None:
+    try:
+        rows.insert(connection, tables, branch.new, branch.writes)
+    except sqlite3.IntegrityError as error:
+        raise PatchError(f"{path} does not take these rows ({error}). Nothing was stored.", _HINTS["cannot-write"]) from error
+
+
+def refuse_unfilled(connection: sqlite3.Connection, path: str, tables: Tables) -> None:
+    """PatchError when a row needs a value in a column of which LangGraph's savers know nothing."""
+    names = [f"{table}.{column}" for table in tables.names for column in rows.unfilled(connection, table)]
+    if names:
+        message = f"{path} wants a value in {', '.join(names)} for each row, and a checkpoint has none. Nothing was stored."
+        raise PatchError(message, _HINTS["unfilled"], "unfilled")
 
 
 def moved(path: str) -> PatchError:

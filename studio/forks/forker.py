@@ -21,7 +21,7 @@ from studio.forks.plan import Built, Plan, build
 from studio.forks.planner import Planner
 from studio.forks.rows import NewRow, NewWrite
 from studio.forks.scratch import Scratch, create_texts, record_origin
-from studio.forks.writing import check_writable, foresee_triggers, refuse_triggers, write_transaction
+from studio.forks.writing import check_writable, foresee_triggers, keeping_foreign_keys, refuse_triggers, write_transaction
 from studio.model import PENDING_SENDS, Address, Task, Value, WriteRow
 from studio.requests import ForkPreview, ForkRequest, ForkResult
 from studio.stores import open_store
@@ -191,8 +191,10 @@ class Forker:
         notes = self._notes()
         beside = self._writes_beside(plan)
         with write_transaction(path) as connection:
-            refuse_triggers(connection, path, _tables(connection, path, view_of(self._base()).tables).names)
-            built = self._insert(plan, beside, connection, path, check_origin=True)
+            names = _tables(connection, path, view_of(self._base()).tables).names
+            refuse_triggers(connection, path, names)
+            with keeping_foreign_keys(connection, path, names):
+                built = self._insert(plan, beside, connection, path, check_origin=True)
             for made, level in zip(built.created, plan.levels, strict=True):
                 notes.record_origin(made, level.raw.header.address, _sha256(level.raw.stored_blob))
             entry = notes.audit_begin(path, plan.recipe, plan.request.address, built.created, len(built.carried))

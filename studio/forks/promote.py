@@ -50,11 +50,12 @@ def gather(store: Store, base: Store, scratch: Store | None, address: Address, o
     headers = {header.address: header for _, header in store.checkpoints(address.thread_id)}
     own = {at: header for at, header in headers.items() if header.origin == "scratch"}
     if address not in own or scratch is None:
+        _check_same(base, scratch, address)
         message = f"Checkpoint {address.checkpoint_id} is in the file already."
         raise PatchError(
             message, "Only what lies in the scratch file can be put into the file: rows that are numbered s1, s2, …", "in-base"
         )
-    chosen = _chosen(store, own, headers, address)
+    chosen, uncalled = _chosen(store, own, headers, address)
     found = _read(store, chosen)
     for raw in found.values():
         _check_row(raw)
@@ -62,6 +63,7 @@ def gather(store: Store, base: Store, scratch: Store | None, address: Address, o
     held = _carried(scratch, headers, own, address.thread_id)
     anchors = _anchors(base, found, top, headers, origins, held)
     written = needs.writes_under(store, list(found))
+    _check_unwritten(needs.writes_under(base, list(found)), base.location)
     _check_deltas(found, headers, anchors, needs.writes_under(base, list(held)), needs.writes_under(scratch, list(held)))
     rows = tuple(_row(raw, written.get(at, ())) for at, raw in found.items())
     before = max(
@@ -77,7 +79,7 @@ def gather(store: Store, base: Store, scratch: Store | None, address: Address, o
         max(before or "", last),
         top.header.parent_checkpoint_id,
         made_from[0] if made_from is not None else None,
-        _warnings(before, last),
+        (*_warnings(before, last), *_origin_warning(base, top, origins), *_left_warning(uncalled)),
     )
     return Branch(
         promotion,
@@ -89,8 +91,11 @@ def gather(store: Store, base: Store, scratch: Store | None, address: Address, o
 
 def _chosen(
     store: Store, own: Mapping[Address, Checkpoint], headers: Mapping[Address, Checkpoint], address: Address
-) -> set[Address]:
-    """The rows that go along: the branch of the root graph, and what ran from each of its checkpoints, at any depth."""
+) -> tuple[set[Address], int]:
+    """The rows that go along: the branch of the root graph, and what ran from each of its checkpoints, at any depth.
+
+    With the count of those of which nothing says whether they belong to it.
+    """
     inner = [at for at in own if at.checkpoint_ns]
     called_from = _callers(store, inner, headers)
     root = called_from.get(address, address)
@@ -107,7 +112,8 @@ def _chosen(
         for at in inner
         if called_from[at] in branch or (called_from[at] is None and _is_memory(at) and at.checkpoint_id < first)
     ]
-    return branch | _upward(ran, own)
+    chosen = branch | _upward(ran, own)
+    return chosen, sum(called_from[at] is None and not _is_memory(at) and at not in chosen for at in inner)
 
 
 def _callers(store: Store, inner: Sequence[Address], headers: Mapping[Address, Checkpoint]) -> dict[Address, Address | None]:
@@ -187,6 +193,25 @@ def _check_row(raw: RawCheckpoint) -> None:
         raise PatchError(message, "A newer version of the studio may know it.", "newer-format")
 
 
+def _check_same(base: Store, scratch: Store | None, address: Address) -> None:
+    """PatchError when the file holds other contents under the id of a checkpoint of the scratch file."""
+    mine = scratch.raw([address]).get(address) if scratch is not None else None
+    theirs = base.raw([address]).get(address)
+    if mine is not None and theirs is not None and mine.stored_blob != theirs.stored_blob:
+        message = f"{base.location} holds checkpoint {address.checkpoint_id} already, with other contents than the scratch file."
+        raise PatchError(message, "Nothing in a file is ever replaced. " + _AGAIN, "other-contents")
+
+
+def _check_unwritten(there: Written, path: str) -> None:
+    """PatchError when the file holds writes under an id that the branch is about to bring: they would become part of it."""
+    taken = sorted(at.checkpoint_id for at, rows in there.items() if rows)
+    if taken:
+        message = f"{path} holds writes under checkpoint {taken[0]} already, though not the checkpoint itself."
+        raise PatchError(
+            message, "They would become part of this branch. Make the fork anew: it gets an id of its own.", "writes-there"
+        )
+
+
 def _carried(
     scratch: Store, headers: Mapping[Address, Checkpoint], own: Mapping[Address, Checkpoint], thread_id: str
 ) -> dict[Address, RawCheckpoint]:
@@ -254,28 +279,59 @@ def _check_deltas(
     of_file: Written,
     of_scratch: Written,
 ) -> None:
-    """PatchError where a delta channel rests on writes that the scratch file holds under one of the file's own checkpoints.
+    """PatchError where a delta channel of the branch rests on writes under the file's own checkpoints that are others there.
 
-    An update of such a checkpoint stores some there; added to the file, they would change what that checkpoint shows.
+    Those that only the scratch file holds (an update of such a checkpoint stores some) would change, added to the file, what that
+    checkpoint shows; those that only the file holds came later, and would become part of the branch.
     """
-    extra: dict[Address, set[str]] = {}
-    for at, rows in of_scratch.items():
-        known = {(row.task_id, row.idx, row.channel, row.tag, row.value) for row in of_file.get(at, ())}
-        extra[at] = {row.channel for row in rows if (row.task_id, row.idx, row.channel, row.tag, row.value) not in known}
-    if not any(extra.values()):
-        return
-    for at, raw in found.items():
+    for raw in found.values():
         record = value.decode(raw.tag, raw.blob)
-        deltas = needs.delta_channels(record, value.decode_metadata(raw.metadata), ())
-        above = _upward([Address(at.thread_id, at.checkpoint_ns, raw.header.parent_checkpoint_id or "")], headers) - found.keys()
-        for one in sorted(above & anchors.keys()):
-            if lost := sorted(deltas & extra.get(one, set())):
-                raise PatchError(
-                    f"The value of {', '.join(lost)} is stored as writes under checkpoint {one.checkpoint_id} of the file itself,"
-                    " which promoting leaves as it is.",
-                    "Make the same change with --in-place instead.",
-                    "delta",
-                )
+        for channel in sorted(needs.delta_channels(record, value.decode_metadata(raw.metadata), ())):
+            for one in _way_up(raw, channel, headers, anchors, found):
+                mine, theirs = _of_channel(of_scratch.get(one, ()), channel), _of_channel(of_file.get(one, ()), channel)
+                if mine - theirs:
+                    raise PatchError(
+                        f"The value of {channel} is stored as writes under checkpoint {one.checkpoint_id} of the file itself,"
+                        " which promoting leaves as it is.",
+                        "Make the same change with --in-place instead.",
+                        "delta",
+                    )
+                if theirs - mine:
+                    raise PatchError(
+                        f"The value of {channel} rests on the writes under checkpoint {one.checkpoint_id}, and the file has got"
+                        " more of them since: there the branch would show another value.",
+                        _AGAIN,
+                        "origin-changed",
+                    )
+
+
+def _way_up(
+    raw: RawCheckpoint,
+    channel: str,
+    headers: Mapping[Address, Checkpoint],
+    anchors: Mapping[Address, RawCheckpoint],
+    found: Mapping[Address, RawCheckpoint],
+) -> list[Address]:
+    """The file's own checkpoints whose writes a delta channel is made of: up to the nearest, inclusive, that stores its value."""
+    way: list[Address] = []
+    header, seen = raw.header, {raw.header.address}
+    while header.parent_checkpoint_id:
+        at = Address(header.thread_id, header.checkpoint_ns, header.parent_checkpoint_id)
+        if at in seen or at not in headers:
+            break
+        seen.add(at)
+        header, stored = headers[at], found.get(at) or anchors.get(at)
+        if at in anchors and at not in found:
+            way.append(at)
+        record = value.decode(stored.tag, stored.blob) if stored is not None else None
+        values = record.get("channel_values") if isinstance(record, dict) else None
+        if isinstance(values, dict) and channel in values:
+            break
+    return way
+
+
+def _of_channel(written: Sequence[WriteRow], channel: str) -> set[tuple[object, ...]]:
+    return {(row.task_id, row.idx, row.tag, row.value) for row in written if row.channel == channel}
 
 
 def _row(raw: RawCheckpoint, writes: Sequence[WriteRow]) -> PromotedRow:
@@ -288,6 +344,26 @@ def _row(raw: RawCheckpoint, writes: Sequence[WriteRow]) -> PromotedRow:
         digest.update(repr((row.task_id, row.idx, row.channel, *stored)).encode())
     kind = header.source or "unknown"
     return PromotedRow(header.address, header.parent_checkpoint_id, len(raw.stored_blob), kind, len(writes), digest.hexdigest())
+
+
+def _origin_warning(base: Store, top: RawCheckpoint, origins: Origins) -> tuple[str, ...]:
+    """A thread of its own rests on nothing in the file, so it may go into one that has changed; that is said."""
+    made_from = origins.get(top.header.address)
+    if made_from is None or made_from[0].thread_id == top.header.thread_id:
+        return ()
+    origin, sha256 = made_from
+    stored = base.raw([origin]).get(origin)
+    if stored is not None and hashlib.sha256(stored.stored_blob).hexdigest() == sha256:
+        return ()
+    what = "is no longer in the file" if stored is None else "has changed since in the file"
+    return (f"Checkpoint {origin.checkpoint_id}, which this thread was made from, {what}.",)
+
+
+def _left_warning(uncalled: int) -> tuple[str, ...]:
+    if not uncalled:
+        return ()
+    rows = "1 subgraph checkpoint stays" if uncalled == 1 else f"{uncalled} subgraph checkpoints stay"
+    return (f"{rows} in the scratch file: nothing there says from which checkpoint they were called.",)
 
 
 def _warnings(before: str | None, last: str) -> tuple[str, ...]:

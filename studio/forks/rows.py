@@ -15,7 +15,7 @@ from msgspec import Struct
 from studio.errors import OpenError, PatchError
 from studio.model import Address, Sealed, WriteRow
 from studio.stores.layout import find_layout
-from studio.stores.rows import bytes_of, placed
+from studio.stores.rows import bytes_of, placed, text_of
 
 CHECKPOINTS = """CREATE TABLE checkpoints (
     thread_id TEXT NOT NULL, checkpoint_ns TEXT NOT NULL DEFAULT '', checkpoint_id TEXT NOT NULL, parent_checkpoint_id TEXT,
@@ -121,6 +121,41 @@ def create_as(sql: str, name: str) -> str:
     return f"CREATE TABLE IF NOT EXISTS {quote(name)} {body}"
 
 
+_KEY_COLUMNS = ("thread_id", "checkpoint_ns", "checkpoint_id", "thread_ts", "task_id", "idx")
+_KNOWN = frozenset({
+    *_KEY_COLUMNS, "parent_checkpoint_id", "parent_ts", "type", "checkpoint", "metadata", "metadata_type",
+    "task_path", "channel", "value",
+})  # fmt: skip
+"""Columns that LangGraph's savers fill, in any of the layouts."""
+
+
+def unfilled(connection: sqlite3.Connection, table: str) -> list[str]:
+    """Columns that need a value, have none by themselves, and that no saver of LangGraph fills."""
+    return [
+        name
+        for name, kind, notnull, default, key in _columns(connection, table)
+        if notnull and default is None and name.lower() not in _KNOWN and not (key and kind.upper() == "INTEGER")
+    ]
+
+
+def without_rules(connection: sqlite3.Connection, table: str, sql: str) -> str:
+    """A CREATE TABLE text; where the table has rules of its own that forks could break, one with the known columns alone."""
+    rules = connection.execute(f"PRAGMA foreign_key_list({quote(table)})").fetchone() or unfilled(connection, table)
+    unique = any(row[3] == "u" for row in connection.execute(f"PRAGMA index_list({quote(table)})"))
+    if not (rules or unique or re.search(r"\bCHECK\s*\(", sql, re.IGNORECASE)):
+        return sql
+    known = [(name, kind) for name, kind, *_ in _columns(connection, table) if name.lower() in _KNOWN]
+    columns = ", ".join(f"{quote(name)} {kind}".rstrip() for name, kind in known)
+    key = ", ".join(quote(name) for name, _ in known if name.lower() in _KEY_COLUMNS)
+    return f"CREATE TABLE {quote(table)} ({columns}, PRIMARY KEY ({key}))"
+
+
+def _columns(connection: sqlite3.Connection, table: str) -> list[tuple[str, str, bool, object, bool]]:
+    """(name, type, is NOT NULL, default, is part of the key)"""
+    found = connection.execute(f"PRAGMA table_info({quote(table)})")
+    return [(str(name), str(kind), bool(notnull), default, bool(key)) for _, name, kind, notnull, default, key in found]
+
+
 def newest_id(connection: sqlite3.Connection, tables: Tables, thread_id: str) -> str:
     """The largest checkpoint id of a thread over all its namespaces; "" when there is none."""
     row = connection.execute(
@@ -135,7 +170,7 @@ def newest_root(connection: sqlite3.Connection, tables: Tables, thread_id: str) 
     row = connection.execute(
         f"SELECT max({tables.id_column}) FROM {quote(tables.checkpoints)} WHERE {where}", (thread_id,)
     ).fetchone()
-    return str(row[0]) if row and row[0] is not None else ""
+    return text_of(row[0]) if row and row[0] is not None else ""
 
 
 def row_columns(tables: Tables) -> list[str]:

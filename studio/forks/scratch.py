@@ -376,12 +376,20 @@ def create_texts(store: Store) -> tuple[str, str]:
     file = SqliteFile(store.location, ignore_wal=view.without_wal)
     with contextlib.closing(file):
         try:
-            tables = file.look(lambda connection: rows.find_tables(connection, view.tables))
+            found = file.look(lambda connection: _texts(connection, view.tables))
         except sqlite3.Error:
-            tables = None
+            found = None
+    return found if found is not None else (rows.CHECKPOINTS, rows.WRITES)
+
+
+def _texts(connection: sqlite3.Connection, chosen: str | None) -> tuple[str, str] | None:
+    tables = rows.find_tables(connection, chosen)
     if tables is None:
-        return rows.CHECKPOINTS, rows.WRITES
-    return tables.checkpoints_sql, tables.writes_sql or rows.WRITES
+        return None
+    checkpoints = rows.without_rules(connection, tables.checkpoints, tables.checkpoints_sql)
+    if tables.writes is None or tables.writes_sql is None:
+        return checkpoints, rows.WRITES
+    return checkpoints, rows.without_rules(connection, tables.writes, tables.writes_sql)
 
 
 def _now() -> str:

@@ -5,11 +5,12 @@ from __future__ import annotations
 import contextlib
 import sqlite3
 import time
+from collections import Counter
 from collections.abc import Collection, Iterator
 from pathlib import Path
 
 from studio.errors import OpenError, PatchError
-from studio.forks.rows import find_tables
+from studio.forks.rows import find_tables, quote
 from studio.model import Address
 from studio.stores.rows import lenient
 from studio.stores.sniff import refuse_odd_side_files
@@ -65,6 +66,33 @@ def refuse_triggers(connection: sqlite3.Connection, path: str, tables: Collectio
             "Fork into the scratch file: leave out --in-place.",
             "has-triggers",
         )
+
+
+@contextlib.contextmanager
+def keeping_foreign_keys(connection: sqlite3.Connection, path: str, tables: Collection[str]) -> Iterator[None]:
+    """PatchError when what is inserted inside refers to rows that are not there. SQLite itself only sees to that for a program
+    that asks for it, and the rows of one that does not may be wrong already: those stay out of the count."""
+    ruled = [table for table in tables if connection.execute(f"PRAGMA foreign_key_list({quote(table)})").fetchone()]
+    before = {table: _dangling(connection, table) for table in ruled}
+    yield
+    for table in ruled:
+        added = _dangling(connection, table) - before[table]
+        if added:
+            named = ", ".join(sorted({str(parent) for parent, _ in added}))
+            raise PatchError(
+                f"{path} does not take these rows (FOREIGN KEY constraint failed: table {table} refers to {named}, where no such"
+                " row is). Nothing was stored.",
+                "Add what they refer to first, or fork into the scratch file: leave out --in-place.",
+                "fork-refused",
+            )
+
+
+def _dangling(connection: sqlite3.Connection, table: str) -> Counter[tuple[object, object]]:
+    """How often each foreign key of a table leads nowhere; none where SQLite cannot follow them at all."""
+    try:
+        return Counter((row[2], row[3]) for row in connection.execute(f"PRAGMA foreign_key_check({quote(table)})"))
+    except sqlite3.OperationalError:  # the key names no unique column: SQLite would refuse each insert of a program that asks
+        return Counter()
 
 
 def check_triggers(path: str) -> None:
@@ -141,5 +169,11 @@ def _cannot_write(path: str, error: sqlite3.Error, waited: float = COMMIT_SECOND
             f"{path} cannot be written ({text}). Nothing was stored.",
             "Fork into a scratch file (--scratch FILE) in a folder where you may write.",
             "read-only",
+        )
+    if isinstance(error, sqlite3.IntegrityError):
+        return PatchError(
+            f"{path} does not take these rows ({text}). Nothing was stored.",
+            "Its tables have rules of their own: fork into another file with --scratch FILE.",
+            "cannot-write",
         )
     return PatchError(f"{path}: {text}. Nothing was stored.", "", "cannot-write")

@@ -14,6 +14,7 @@ from typing import Literal
 from msgspec import Struct
 
 from studio.render.graph_routes import BOX, END, LOOP, Box, Route, routed
+from studio.render.graph_rows import CLOSE, parted
 
 MOST_NODES = 200
 MOST_EDGES = 1_000
@@ -56,6 +57,7 @@ def lay_out(
     grid = _grid(len(widths), edges, first, last)
     if grid is None:
         return None
+    grid = _in_rows(grid, edges, widths)
     rights = [width / 2 for width in widths]
     for (source, _), kind in zip(edges, grid.kinds, strict=True):
         if kind == "self":
@@ -87,6 +89,8 @@ class _Grid(Struct):
     above: list[list[int]]
     below: list[list[int]]
     nodes: int
+    gap: float = _BEND_GAP
+    """Room between two bends."""
 
 
 def _grid(count: int, edges: Sequence[tuple[int, int]], first: int | None, last: int | None) -> _Grid | None:
@@ -94,7 +98,18 @@ def _grid(count: int, edges: Sequence[tuple[int, int]], first: int | None, last:
         return None
     kinds = _kinds(count, edges, first, last)
     down = [edge for edge, kind in zip(edges, kinds, strict=True) if kind == "down"]
-    rank = _ranks(count, edges, down, first, last)
+    grid = _bent(count, edges, kinds, _ranks(count, edges, down, first, last))
+    if grid is None:
+        return None
+    grid.order = [[] for _ in range(max(grid.rank, default=-1) + 1)]
+    for one in _by_depth(grid):
+        grid.order[grid.rank[one]].append(one)
+    _uncross(grid)
+    return grid
+
+
+def _bent(count: int, edges: Sequence[tuple[int, int]], kinds: tuple[Kind, ...], rank: list[int]) -> _Grid | None:
+    """The nodes in their ranks with a bend in each rank that an edge passes, not in order yet; None: too many bends."""
     grid = _Grid(rank, [], kinds, [[] for _ in edges], [[] for _ in rank], [[] for _ in rank], count)
     for at, ((source, target), kind) in enumerate(zip(edges, kinds, strict=True)):
         if kind != "down":
@@ -111,11 +126,33 @@ def _grid(count: int, edges: Sequence[tuple[int, int]], first: int | None, last:
             _join(grid, before, bend)
             before = bend
         _join(grid, before, target)
-    grid.order = [[] for _ in range(max(rank, default=-1) + 1)]
-    for one in _by_depth(grid):
-        grid.order[rank[one]].append(one)
-    _uncross(grid)
     return grid
+
+
+def _in_rows(grid: _Grid, edges: Sequence[tuple[int, int]], widths: Sequence[float]) -> _Grid:
+    """The same grid with its wide ranks parted into rows; a line goes straight down to its box, in the order found before."""
+    rows = parted(grid.order, widths)
+    made = _bent(grid.nodes, edges, grid.kinds, rows.rank) if rows is not None else None
+    if rows is None or made is None:
+        return grid
+    place = {one: at for rank in grid.order for at, one in enumerate(rank)}
+    found = {one: (place[one], place[one]) for one in range(grid.nodes)}
+    for at, (source, target) in enumerate(edges):
+        for bend in made.bends[at]:
+            level = rows.part_of[made.rank[bend]]
+            if level == grid.rank[source]:
+                found[bend] = (place[source], place[target])
+            elif level == grid.rank[target]:
+                found[bend] = (place[target], place[source])
+            else:
+                passed = place[grid.bends[at][level - grid.rank[source] - 1]]
+                found[bend] = (passed, passed)
+    made.order = [[] for _ in rows.part_of]
+    for one in sorted(found, key=lambda one: found[one]):
+        made.order[made.rank[one]].append(one)
+    made.gap = CLOSE
+    _uncross(made)
+    return made
 
 
 def _join(grid: _Grid, above: int, below: int) -> None:
@@ -253,7 +290,7 @@ def _places(grid: _Grid, lefts: Sequence[float], rights: Sequence[float]) -> lis
     count = grid.nodes
 
     def apart(one: int, other: int) -> float:
-        gap = _GAP if one < count and other < count else _BEND_GAP
+        gap = _GAP if one < count and other < count else _BEND_GAP if one < count or other < count else grid.gap
         return (rights[one] if one < count else 0) + (lefts[other] if other < count else 0) + gap
 
     xs = [0.0] * len(grid.rank)

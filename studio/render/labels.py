@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
+from studio.codec.inert import UNREAD
 from studio.model import Author, Edge, Problem, SeenGraph, State, TaskStatus
 from studio.render import gate
 from studio.times import parse
@@ -32,6 +33,7 @@ REBUILT_WORDS: dict[str, tuple[str, str]] = {
 """How a value came that the checkpoint does not hold: (label, one sentence)."""
 MAY_HAPPEN_AGAIN = "May happen again"
 """Before what a run may do a second time, such as a tool call."""
+CLOSED_PICKLE = "the state cannot be read: it is a pickle"
 UNSTORED = "ran a subgraph whose checkpoints are not in this store"
 TASK_WORDS: dict[TaskStatus, str] = {
     "done": "finished",
@@ -49,8 +51,25 @@ _AS_LANGGRAPH_WRITES = re.compile(
 
 def empty_state(state: State, empty: str) -> str:
     """Why a state shows no value: `empty`, or that it cannot be read."""
-    why = next((problem.message for problem in state.problems if problem.kind == "undecodable"), "")
-    return f"{sentence(why)}." if why and state.format is None else empty
+    why = next((problem for problem in state.problems if problem.kind == "undecodable"), None)
+    if why is None or state.format is not None:
+        return empty
+    return f"{sentence(CLOSED_PICKLE if why.names else why.message)}."
+
+
+def imports(state: State) -> tuple[str, ...]:
+    """What loading a state that is a pickle would import, gated; the names come below what `empty_state` says."""
+    if state.format is not None:
+        return ()
+    names = next((problem.names for problem in state.problems if problem.names), ())
+    return tuple(gate.line(name, 320) for name in names)
+
+
+def would_import(names: Sequence[str]) -> str:
+    """The heading of a list of such names."""
+    known = [name for name in names if name != UNREAD]
+    least = "at least " if len(known) < len(names) else ""
+    return f"loading it would import {least}{plural(len(known), 'name')}"
 
 
 def sentence(words: str) -> str:

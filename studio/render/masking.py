@@ -123,3 +123,8 @@ def copied(path: str, value: Value, root: Value | Missing = MISSING, *, show_sec
     """What copying the value at a path gives: a plain text as it is, everything else as tagged JSON, secrets masked."""
     doc = document(value, name_in(path, root), show_secrets=show_secrets)
     return doc if isinstance(doc, str) else dumps(doc, indent=2)
+
+
+def hides_in_copy(path: str, value: Value, copied_text: str) -> bool:
+    """Whether a copy that was made with secrets masked lacks something that is stored."""
+    return copied_text != copied(path, value, show_secrets=True)

@@ -65,6 +65,7 @@ _ALONE = rf"""{_REST}(?:\\{{0,15}}["'])?(?=[\s,}}\])/>]|$)"""
 _SEARCHES = tuple(
     (end, lazy(f"{end}(?:{_SIGN}|(?P<pair>{_PAIR})|(?P<tag>{_TAG})|(?P<space>{_SPACE})|(?P<alone>{_ALONE}))")) for end in _ENDS
 )
+_LONG = 10_000
 _OTHER_SIGNS = (":", "：", "--", "</", "#define", "ENV ", "setx")
 """Without an equals sign one of them stands in every text that announces a secret, or else a pair."""
 _SIGNATURE = lazy(
@@ -124,7 +125,10 @@ def spans(text: str, is_secret: IsSecret) -> Iterator[Span]:
 
 
 def _has_other_sign(text: str) -> bool:
-    for sign in _OTHER_SIGNS:  # noqa: SIM110 - asked of each text of a list: no generator for each
+    long = len(text) > _LONG
+    for sign in _OTHER_SIGNS:
+        if long and len(sign) > 1 and not all(character in text for character in sign):
+            continue  # one character is looked for fifty times as fast as several
         if sign in text:
             return True
     return False

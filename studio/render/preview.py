@@ -196,6 +196,11 @@ def _summary(value: Value, room: int, depth: int, show_secrets: bool) -> str:
     return f"⟨{type(value).__name__}⟩"
 
 
+def untold(value: Value) -> tuple[str, ...]:
+    """All that loading a pickle would import, where its one line has no room for it; not gated."""
+    return value.names if isinstance(value, Opaque) and len(value.names) > _NAMES else ()
+
+
 def _opaque(value: Opaque) -> str:
     """What is known of bytes that stay closed: of a pickle, what loading it would import."""
     if value.reason == "encrypted":

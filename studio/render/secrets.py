@@ -99,6 +99,11 @@ _SHAPES = (
 )
 """Texts of which one stands in whatever the shape fits, and the shape. Each takes linear time: what may be repeated is bounded
 or cannot hold the beginning of another match."""
+_CUT_KEY = lazy(
+    r"\b(?:sk-|AKIA|ASIA|gh[pousr]_|github_pat_|glpat-|xox[abeoprs]-|AIza|[rs]k_(?:live|test)_|"
+    r"(?:hf|npm|lsv2_(?:pt|sk)|pypi|dop_v1|shpat|sbp|r8)_)[A-Za-z0-9_\-]{6,200}(?=…)"
+)
+"""The first part of a key before an ellipsis."""
 _TRIGGERS = tuple((trigger, shape) for triggers, shape in _SHAPES for trigger in triggers)
 _TRIGGERS_BY_SIGNS = {
     (dash, underscore): tuple(
@@ -228,13 +233,21 @@ def mask_text(text: str) -> str:
 
 def mask_keys(text: str) -> str:
     """A text with what has the shape of a well-known key replaced: for names, which are no values and announce none."""
+    found = key_spans(text)
+    return replaced(text, found) if found else text
+
+
+def key_spans(text: str) -> list[Span]:
+    """Beginning and end of what has the shape of a well-known key, in order."""
     signs = _TRIGGERS_BY_SIGNS["-" in text, "_" in text]
-    found = sorted(match.span() for trigger, shape in signs if trigger in text for match in shape.finditer(text))
+    found = [match.span() for trigger, shape in signs if trigger in text for match in shape.finditer(text)]
+    if "…" in text:  # a name that was shortened, and with it the key
+        found += [match.span() for match in _CUT_KEY.finditer(text)]
     apart: list[Span] = []
-    for start, end in found:
+    for start, end in sorted(found):
         if not apart or start >= apart[-1][1]:
             apart.append((start, end))
-    return replaced(text, apart) if apart else text
+    return apart
 
 
 def head(text: str, size: int) -> str:

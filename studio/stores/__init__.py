@@ -6,13 +6,11 @@ import os
 import re
 
 from studio.errors import OpenError
+from studio.model import Problem
 from studio.stores.base import Store
+from studio.stores.folder import SOMETHING_ELSE, is_loss, listing
 from studio.stores.sniff import has_bytes
 from studio.stores.view import PLAIN, View
-
-MAX_ENTRIES = 5000
-"""Entries of a folder that are looked at."""
-SESSION_NAMES = (".jsonl", ".jsonl.gz")
 
 
 def open_store(location: str, view: View = PLAIN) -> Store:
@@ -41,8 +39,11 @@ def _open_file(path: str, view: View) -> Store:
         return SqliteStore(path, tables=view.tables, ignore_wal=view.without_wal)
     except OpenError as error:
         if not view.without_wal and has_bytes(path + "-wal") and _opens_without_wal(path, view):
-            hint = "Without its -wal, which may belong to another file, it has checkpoints: --without-wal shows them."
-            raise OpenError(error.message, hint, error.slug) from error
+            if error.slug == "unreadable":
+                hint = f"{error.hint} --without-wal shows what is in the database file alone."
+            else:
+                hint = "Without its -wal, which may belong to another file, it has checkpoints: --without-wal shows them."
+            raise OpenError(error.message, hint, error.slug if error.slug != SOMETHING_ELSE else "wal-disagrees") from error
         if error.slug != "not-a-database":
             raise
         from studio.stores.transcripts import is_transcript, open_transcripts
@@ -65,13 +66,15 @@ def _opens_without_wal(path: str, view: View) -> bool:
 
 
 def _open_only_one(folder: str, view: View) -> Store:
+    inside = listing(folder)
     stores: list[Store] = []
     refusals: list[OpenError] = []
-    for path in openable_in(folder):
+    losses: list[OpenError] = []
+    for path in inside.to_try:
         try:
             stores.append(_open_file(path, view))
         except OpenError as error:
-            refusals.append(error)
+            (losses if is_loss(path, error) else refusals).append(error)
     if len(stores) == 1:
         return stores[0]
     for store in stores:
@@ -81,40 +84,24 @@ def _open_only_one(folder: str, view: View) -> Store:
         listed = ", ".join(os.path.basename(name) for name in names[:8]) + (", …" if len(names) > 8 else "")
         message = f"The folder {folder} holds {len(names)} files with checkpoints: {listed}."
         raise OpenError(message, "Name one of them.", "several", candidates=names)
-    if refusals:
-        if len(refusals) == 1:
-            raise refusals[0]
+    if not inside.databases:
+        from studio.stores.transcripts import holds_transcripts, open_transcripts
+
+        if holds_transcripts(folder):
+            return open_transcripts(folder, view)
+    raise _nothing_in(folder, losses, refusals, inside.problems)
+
+
+def _nothing_in(folder: str, losses: list[OpenError], others: list[OpenError], problems: list[Problem]) -> OpenError:
+    """Why nothing in a folder can be shown: what should be there comes before what is simply something else."""
+    if len(losses) == 1 or (len(others) == 1 and not losses and not problems):
+        return (losses or others)[0]
+    if losses:
+        told = " ".join(error.message for error in losses[:4]) + (" …" if len(losses) > 4 else "")
+        return OpenError(f"None of the {len(losses)} databases in the folder {folder} can be opened.", told, "empty-folder")
+    if problems:
+        return OpenError(f"There is no database in the folder {folder}.", problems[0].message, "empty-folder")
+    if others:
         message = f"None of the databases in the folder {folder} holds checkpoints."
-        raise OpenError(message, refusals[0].message, "empty-folder")
-    from studio.stores.transcripts import holds_transcripts, open_transcripts
-
-    if holds_transcripts(folder):
-        return open_transcripts(folder, view)
-    raise OpenError(f"There is no database in the folder {folder}.", "Name a SQLite file.", "empty-folder")
-
-
-def openable_in(folder: str) -> list[str]:
-    """Paths of the files directly in a folder that begin like a SQLite database or like one checkpoint exported by hand, by name;
-    where there is one, those of transcripts beside it, too. (A folder of transcripts alone is one location.)
-
-    Raises OpenError when the folder cannot be read.
-    """
-    from studio.stores.sniff import is_database, looks_like_checkpoint, why
-
-    found, may_be_sessions = [], []
-    try:
-        with os.scandir(folder) as entries:
-            for number, entry in enumerate(entries):
-                if number >= MAX_ENTRIES:
-                    break
-                if is_database(entry.path) or looks_like_checkpoint(entry.path):
-                    found.append(entry.path)
-                elif entry.name.endswith(SESSION_NAMES):
-                    may_be_sessions.append(entry.path)
-    except OSError as error:
-        raise OpenError(f"The folder {folder} cannot be read: {why(error)}.", slug="unreadable") from error
-    if found and may_be_sessions:
-        from studio.stores.transcripts import is_transcript
-
-        found += [path for path in may_be_sessions if is_transcript(path)]
-    return sorted(found)
+        return OpenError(message, others[0].message, "empty-folder")
+    return OpenError(f"There is no database in the folder {folder}.", "Name a SQLite file.", "empty-folder")

@@ -20,8 +20,10 @@ Saved = tuple[dict[tuple[str, str], Problem], dict[str, set[int]], dict[str, tup
 class Damage:
     """Remembers, for each state of the file, which tables are damaged and which of their rows can be read."""
 
-    def __init__(self, token: Callable[[], object]) -> None:
+    def __init__(self, token: Callable[[], object], is_cut: Callable[[], bool] = lambda: False) -> None:
         self._token = token
+        self._is_cut = is_cut
+        """Whether the end of the file is missing: SQLite reads zeros there, and an index has holes without an error."""
         self._salvaged: dict[str, tuple[object, Salvaged]] = {}
         self._problems: dict[tuple[str, str], Problem] = {}
         self._in_part: dict[str, set[int]] = {}
@@ -40,7 +42,7 @@ class Damage:
     def keyed(self, table: Table, address: Address, by_query: Callable[[], T], row_by_row: Callable[[], T]) -> T:
         """The same for the rows under one address, which a query may reach in a damaged table, too: then they are all there."""
         place = (table.plain_name, _key(address))
-        if ("index-disagrees", f"table {table.plain_name}") not in self._problems:
+        if ("index-disagrees", f"table {table.plain_name}") not in self._problems and not self._is_cut():
             try:
                 found = by_query()
             except sqlite3.DatabaseError as error:
@@ -67,16 +69,16 @@ class Damage:
         thread, ns, identity = _key(address)
         return any(key[:2] == (thread, ns) and key[2] > identity for key in held[1].lost_keys.values())
 
-    def misled(self, table: Table) -> sqlite3.DatabaseError:
+    def misled(self, table: Table, words: str = "Its index leads to other rows; it is read without.") -> sqlite3.DatabaseError:
         """To raise where an index gave a row of another key than was asked for; the table itself is read then."""
-        self.report("index-disagrees", f"table {table.plain_name}", "Its index leads to other rows; it is read without.")
+        self.report("index-disagrees", f"table {table.plain_name}", words)
         error = sqlite3.DatabaseError("an index disagrees with its table")
         error.sqlite_errorname = "SQLITE_CORRUPT_INDEX"
         return error
 
     def is_damaged(self, table: Table) -> bool:
         held = self._salvaged.get(table.plain_name)
-        return held is not None and held[0] == self._token()
+        return (held is not None and held[0] == self._token()) or self._is_cut()
 
     def rows_of(self, connection: sqlite3.Connection, table: Table) -> Salvaged:
         """The readable rows of a damaged table; the table is walked once."""

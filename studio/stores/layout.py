@@ -39,6 +39,10 @@ class Table(Struct, frozen=True):
     id: str
     index: str | None
     """Quoted name of an index that begins with the thread id and covers the keys; None where there is none."""
+    strict: bool = True
+    """Whether the columns of the keys are `TEXT NOT NULL`, as LangGraph makes them: a key that is NULL is damage then."""
+    may_repeat: bool = False
+    """No index keeps an address from standing in several rows, as in a copied table: what counts rows must look for that."""
 
     def or_null(self, column: str) -> str:
         """The column, or NULL where this layout does not have it."""
@@ -47,6 +51,10 @@ class Table(Struct, frozen=True):
     @property
     def keys(self) -> str:
         return f"thread_id, {self.ns}, {self.id}"
+
+    @property
+    def has_ns(self) -> bool:
+        return self.ns != "''"
 
 
 class Layout(Struct, frozen=True):
@@ -178,24 +186,32 @@ def _has_rowid(connection: sqlite3.Connection, name: str) -> bool:
 
 
 def _table(connection: sqlite3.Connection, name: str, columns: list[str], key: str) -> Table:
-    index = None
+    index, unique = None, False
     for row in connection.execute(f"PRAGMA index_list({quoted(name)})").fetchall():
         if not can_name(str(row[1])):
             continue
         parts = [part[2] for part in connection.execute(f"PRAGMA index_info({quoted(row[1])})")]
         wanted = [column for column in ("thread_id", "checkpoint_ns", key) if column in columns]
-        if [str(part).lower() for part in parts[: len(wanted)]] == wanted and not row[4]:
+        unique = unique or bool(row[2] and not row[4] and {str(part).lower() for part in parts} <= set(wanted))
+        if index is None and [str(part).lower() for part in parts[: len(wanted)]] == wanted and not row[4]:
             index = quoted(row[1])
-            break
     ns = "checkpoint_ns" if "checkpoint_ns" in columns else "''"
-    return Table(quoted(name), name, frozenset(columns), ns, key, index)
+    return Table(quoted(name), name, frozenset(columns), ns, key, index, _is_strict(connection, name, key), not unique)
+
+
+def _is_strict(connection: sqlite3.Connection, name: str, key: str) -> bool:
+    keys = {"thread_id", "checkpoint_ns", key}
+    found = [row for row in connection.execute(f"PRAGMA table_info({quoted(name)})") if str(row[1]).lower() in keys]
+    return all(row[3] and any(word in str(row[2]).upper() for word in ("CHAR", "CLOB", "TEXT")) for row in found)
 
 
 def _refusal(shown: str, tables: dict[str, list[str]], without_rowid: list[str]) -> OpenError:
     slug = "no-checkpoint-tables"
     if without_rowid:
         name = without_rowid[0]
-        return OpenError(f"{shown} keeps its checkpoints in a table WITHOUT ROWID ({name}), which cannot be read.", slug=slug)
+        return OpenError(
+            f"{shown} keeps its checkpoints in a table WITHOUT ROWID ({name}), which cannot be read.", slug="without-rowid"
+        )
     if not tables:
         return OpenError(f"{shown} is a database without any table: there are no checkpoint tables in it.", NAME_ONE, slug)
     for names, framework in FOREIGN:

@@ -32,6 +32,8 @@ WORDS = "one checkpoint, exported by hand: its thread, parent, metadata and writ
 HINT = "Name a database that LangGraph's SqliteSaver has written, or a file with the bytes of one row's checkpoint column."
 IF_ENCRYPTED = "If it was exported from an encrypted row: that opens in its database alone, with --aes-key-env."
 
+_NAMES = 60
+"""Names of a pickle that are told."""
 _SLUG = "not-a-database"
 _NOTHING = "nothing-known"
 _BOM = b"\xef\xbb\xbf"
@@ -216,10 +218,11 @@ def _refusal(location: str, tag: str, found: object, begins_like_one: bool) -> O
     form = "JSON" if tag == "json" else "msgpack"
     if isinstance(found, Opaque):
         if found.reason == "pickle":
-            names = f"; loading it would import {', '.join(found.names[:6])}" if found.names else ""
+            more = f" and {len(found.names) - _NAMES:,} more" if len(found.names) > _NAMES else ""
+            names = f"; loading it would import {', '.join(found.names[:_NAMES])}{more}" if found.names else ""
             return OpenError(f"{location} is a Python pickle, which is never loaded here{names}.", HINT, _SLUG)
         if begins_like_one:
-            return OpenError(f"{location} begins like a checkpoint in {form}, but it is not whole.", ELSEWHERE, _SLUG)
+            return OpenError(f"{location} begins like a checkpoint in {form}, but it is not whole.", ELSEWHERE, "damaged")
         return OpenError(f"{location} holds no checkpoint.", HINT if tag == "json" else IF_ENCRYPTED, _NOTHING)
     if isinstance(found, Mapping):
         if found.keys() >= _METADATA and "channel_values" not in found:

@@ -11,6 +11,7 @@ from studio.model import Address
 from studio.stores import rows
 from studio.stores.damage import Damage
 from studio.stores.layout import Layout, Table
+from studio.stores.text_keys import OddKeys
 
 T = TypeVar("T")
 
@@ -38,6 +39,12 @@ class Look:
             return read(self._connection, self._layout)
         finally:
             self._connection.text_factory = factory
+
+    def _odd(self, table: Table, *keys: object) -> Exception:
+        """To raise where a key is no text: damage where the columns forbid it, else the table is to be read another way."""
+        if table.strict and None in keys:
+            return self._damage.misled(table, "Its index has entries without a key; it is read without.")
+        return OddKeys()
 
     def _row(self, table: Table, columns: str, rowid: int) -> rows.Row | None:
         return self._damage.row(self._connection, table, columns, rowid)

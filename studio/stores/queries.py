@@ -45,33 +45,36 @@ class Queries(WriteQueries):
     def _threads_by_index(self, last: object, size: int) -> tuple[list[ThreadKeys], object]:
         table = self._table
         start, values = ("", []) if last is None else rows.compared("WHERE thread_id", last, self._layout.utf16, ">")
-        group = "thread_id" if table.ns == "''" else f"thread_id, {table.ns}"
-        columns = f"thread_id, {table.ns}, count(*), max({table.id})"
+        group = f"thread_id, {table.ns}" if table.has_ns else "thread_id"
+        number = f"count(DISTINCT {table.id})" if table.may_repeat else "count(*)"
+        columns = f"thread_id, {table.ns}, {number}, max({table.id})"
         page: list[ThreadKeys] = []
-        current: object = None
+        current = ""
         namespaces: dict[str, tuple[int, str]] = {}
         query = f"SELECT {columns} FROM {table.name} {start} GROUP BY {group} ORDER BY {group}"
         for thread, ns, number, latest in self._connection.execute(query, values):
+            if type(thread) is not str or type(ns) is not str or type(latest) is not str:
+                raise self._odd(table, thread, ns, latest)
             if not namespaces:
                 if _falls(last, thread):
                     raise self._damage.misled(table)
             elif thread != current:
                 if _falls(current, thread):
                     raise self._damage.misled(table)
-                page.append(_thread_keys(rows.text_of(current), namespaces))
+                page.append(_thread_keys(current, namespaces))
                 namespaces = {}
                 if len(page) == size:
                     return page, current
             current = thread
-            namespaces[rows.text_of(ns)] = (number, rows.text_of(latest))
+            namespaces[ns] = (number, latest)
         if namespaces:
-            page.append(_thread_keys(rows.text_of(current), namespaces))
+            page.append(_thread_keys(current, namespaces))
         return page, None
 
     def namespaces(self, thread_id: str) -> tuple[str, ...]:
         def by_query() -> set[str]:
             table = self._table
-            found = self._jumped(table, thread_id) if table.index is not None and table.ns != "''" else None
+            found = self._jumped(table, thread_id) if table.index is not None and table.has_ns else None
             if found is not None:
                 return found
             return {rows.text_of(ns) for (ns,) in self._in_thread(table, f"DISTINCT {table.ns}", thread_id)}
@@ -98,7 +101,7 @@ class Queries(WriteQueries):
         return self._damage.either(self._table, lambda: summaries(self._connection, self._layout, batch), dict)
 
     def outline(self, thread_id: str) -> Outline | None:
-        """None where ids do not tell which checkpoints are the first and the last, and where the table is damaged."""
+        """None where ids do not tell which checkpoints are the first and the last, one repeats, or the table is damaged."""
         return self._damage.either(self._table, lambda: self._outline(thread_id), lambda: None)
 
     def _outline(self, thread_id: str) -> Outline | None:
@@ -127,7 +130,7 @@ class Queries(WriteQueries):
                 first, heads = identity, (head, heads[1])
             if identity > last:
                 last, heads = identity, (heads[0], head)
-        if not links:
+        if not links or (table.may_repeat and len({link[:2] for link in links}) < len(links)):
             return None
         first_at, last_at = (
             created_at(rows.bytes_of(head), identity) for head, identity in zip(heads, (first, last), strict=True)
@@ -176,7 +179,7 @@ class Queries(WriteQueries):
         def by_query() -> list[tuple[int, Checkpoint]]:
             where, values = rows.in_thread(thread_id, after, self._layout.utf16)
             query = f"SELECT {rows.header_columns(self._layout)} FROM {self._table.name} {where}"
-            found = rows.headers(self._connection.execute(query, values), thread_id)
+            found = rows.headers(self._connection.execute(query, values), thread_id, self._table, self._odd)
             if found is None:
                 raise self._damage.misled(self._table)
             found.sort(key=cursor)
@@ -199,7 +202,7 @@ class Queries(WriteQueries):
             query = f"SELECT {rows.header_columns(self._layout)} FROM {self._table.name} {where}"
             reading, found = self._connection.execute(query, values), Gathered(thread_id)
             while page := reading.fetchmany(BATCH):
-                headers = rows.headers(page, thread_id)
+                headers = rows.headers(page, thread_id, self._table, self._odd)
                 if headers is None:
                     raise self._damage.misled(self._table)
                 if not found.take(headers):
@@ -257,9 +260,6 @@ class Queries(WriteQueries):
             return number, (None if last is None else rows.text_of(last), count_writes())
 
         return self._damage.either(self._table, by_query, lambda: None)
-
-    def count(self) -> int:
-        return int(self._connection.execute(f"SELECT count(*) FROM {self._table.name}").fetchone()[0])
 
     # ---- whole rows
 
@@ -345,7 +345,7 @@ def _threads_of(keys: Iterable[tuple[str, str, str]], last: object, size: int) -
         if last is None or thread > rows.text_of(last):
             threads.setdefault(thread, {}).setdefault(ns, []).append(identity)
     page = sorted(threads)[:size]
-    found = [_thread_keys(thread, {ns: (len(ids), max(ids)) for ns, ids in threads[thread].items()}) for thread in page]
+    found = [_thread_keys(thread, {ns: (len(set(ids)), max(ids)) for ns, ids in threads[thread].items()}) for thread in page]
     return found, page[-1] if len(threads) > size else None
 
 

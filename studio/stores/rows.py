@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 from studio.model import Address, Checkpoint, RawCheckpoint, WriteRow
@@ -104,8 +104,13 @@ def header(row: Row) -> tuple[int, Checkpoint]:
     )
 
 
-def headers(found: Iterable[Row], thread_id: str) -> list[tuple[int, Checkpoint]] | None:
-    """`header` for the rows of one thread, with one object for each id that they share; None when one is of another thread."""
+def headers(
+    found: Iterable[Row], thread_id: str, table: Table, odd: Callable[..., Exception]
+) -> list[tuple[int, Checkpoint]] | None:
+    """`header` for the rows of one thread, with one object for each id that they share; None when one is of another thread.
+
+    Where a key is no text, what `odd` makes of the table and the keys is raised.
+    """
     out: list[tuple[int, Checkpoint]] = []
     ids: dict[str, str] = {}
     words: dict[str, str] = {}
@@ -114,7 +119,9 @@ def headers(found: Iterable[Row], thread_id: str) -> list[tuple[int, Checkpoint]
         rowid, thread, ns, identity, parent, head, size, metadata, tag = row
         if thread != thread_id and text_of(thread) != thread_id:
             return None
-        if type(ns) is not str or type(identity) is not str or type(metadata) is not bytes or type(head) is not bytes:
+        if type(ns) is not str or type(identity) is not str or type(thread) is not str:
+            raise odd(table, thread, ns, identity)
+        if type(metadata) is not bytes or type(head) is not bytes:
             out.append(header(row))
             continue
         ids[identity] = identity

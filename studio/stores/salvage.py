@@ -24,6 +24,8 @@ SECONDS = 3.0
 PROBE_MOST = 50_000
 """How many row numbers are tried one by one in a table; a damaged row number may be anything up to 2^63."""
 FIRST = -(1 << 63)
+_EMPTY = "\0\0"
+"""In the place of a key that is NULL where the columns forbid it."""
 
 Key = tuple[str, str, str]
 """(thread_id, checkpoint_ns, checkpoint_id)"""
@@ -68,7 +70,7 @@ def salvage(connection: sqlite3.Connection, table: Table) -> Salvaged:
     """Walk a damaged table; never raises for damage. The connection's `text_factory` must take any bytes."""
     select = f"SELECT rowid, {table.keys} FROM {table.name}"
     indexed, index_whole = _by_index(connection, table, select)
-    backward, _ = _walked(connection, f"{select} NOT INDEXED ORDER BY rowid DESC")
+    backward, _ = _walked(connection, table, f"{select} NOT INDEXED ORDER BY rowid DESC")
     last = max([*indexed, *backward], default=0)
     result = Salvaged()
     failed: list[int] = []
@@ -77,7 +79,7 @@ def salvage(connection: sqlite3.Connection, table: Table) -> Salvaged:
     position: int | None = FIRST
     while position is not None:
         forward = f"{select} NOT INDEXED WHERE rowid > ? ORDER BY rowid"
-        walked, ended = _walked(connection, forward, position)
+        walked, ended = _walked(connection, table, forward, position)
         result.keys.update(walked)
         # row numbers of a damaged page can fall: to go on from a lower one would be to walk the same rows for ever
         position = max([position, *walked])
@@ -89,19 +91,35 @@ def salvage(connection: sqlite3.Connection, table: Table) -> Salvaged:
             *range(start, min(stop, start + budget)),
             *islice((rowid for rowid in known if rowid >= start + budget), PROBE_MOST),
         ]
-        position = _probe(connection, f"{select} NOT INDEXED WHERE rowid = ?", tries, last, result, failed, until)
+        position = _probe(connection, table, f"{select} NOT INDEXED WHERE rowid = ?", tries, last, result, failed, until)
         budget -= (position if position is not None else start) - start if budget else 0
         budget = max(budget, PROBE_BEYOND)
     result.keys.update(backward)
     # the walk from the end lost the row beside the damage: `sqlite3` steps on before it hands a row out
     before = min(backward, default=None)
     beside = [rowid for rowid in known if rowid not in result.keys and (before is None or rowid < before)][-1:]
-    _probe(connection, f"{select} NOT INDEXED WHERE rowid = ?", beside, last, result, failed, inf)
-    lost = set(indexed) if index_whole else {*indexed, *failed}
+    _probe(connection, table, f"{select} NOT INDEXED WHERE rowid = ?", beside, last, result, failed, inf)
+    empty, empty_entries = _emptied(result.keys, indexed), _emptied(indexed, result.keys)
+    if empty_entries:
+        result.whole = index_whole = False
+        indexed = {rowid: key for rowid, key in indexed.items() if rowid not in empty_entries}
+    result.keys = {rowid: result.keys[rowid] for rowid in sorted(result.keys.keys() - empty)}
+    lost = set(indexed) if index_whole else {*indexed, *failed, *empty}
     result.lost = sorted(lost - result.keys.keys())
     result.lost_keys = {rowid: indexed[rowid] for rowid in result.lost if rowid in indexed}
-    result.keys = dict(sorted(result.keys.items()))
     return result
+
+
+def _emptied(keys: dict[int, Key], others: dict[int, Key]) -> set[int]:
+    """Rows whose keys lie where a file was cut or a page was never written: zeros, read as NULL or as NULs that end a text.
+
+    A text with NULs at its end is believed where the other source has it too.
+    """
+    return {
+        rowid
+        for rowid, key in keys.items()
+        if _EMPTY in key or (key[2].endswith("\0") or key[1].endswith("\0") or key[0].endswith("\0")) and others.get(rowid) != key
+    }
 
 
 def ranges(numbers: Iterable[int]) -> str:
@@ -120,15 +138,22 @@ def _by_index(connection: sqlite3.Connection, table: Table, select: str) -> tupl
     if table.index is None:
         return {}, False
     source = f"{select} INDEXED BY {table.index}"
-    found, _ = _walked(connection, source)
+    found, _ = _walked(connection, table, source)
     if not _fails(connection, f"SELECT count(*) FROM ({source} WHERE rowid > ?)", FIRST):
         return found, True
-    found.update(_walked(connection, f"{source} ORDER BY thread_id DESC, {table.ns} DESC, {table.id} DESC")[0])
+    found.update(_walked(connection, table, f"{source} ORDER BY thread_id DESC, {table.ns} DESC, {table.id} DESC")[0])
     return found, False
 
 
 def _probe(
-    connection: sqlite3.Connection, query: str, tries: Iterable[int], last: int, result: Salvaged, failed: list[int], until: float
+    connection: sqlite3.Connection,
+    table: Table,
+    query: str,
+    tries: Iterable[int],
+    last: int,
+    result: Salvaged,
+    failed: list[int],
+    until: float,
 ) -> int | None:
     """Try row after row; the first one that can be read again, or None."""
     for rowid in tries:
@@ -141,17 +166,17 @@ def _probe(
                 failed.append(rowid)
             continue
         if row is not None:
-            result.keys[rowid] = _key(row)
+            result.keys[rowid] = _key(row, table)
             return rowid
     return None
 
 
-def _walked(connection: sqlite3.Connection, query: str, *values: int) -> tuple[dict[int, Key], bool]:
+def _walked(connection: sqlite3.Connection, table: Table, query: str, *values: int) -> tuple[dict[int, Key], bool]:
     """The rows that a query gives before an error, and whether it came to its end."""
     found: dict[int, Key] = {}
     try:
         for row in connection.execute(query, values):
-            found[row[0]] = _key(row)
+            found[row[0]] = _key(row, table)
     except sqlite3.DatabaseError:
         return found, False
     return found, True
@@ -165,5 +190,7 @@ def _fails(connection: sqlite3.Connection, query: str, value: int) -> bool:
     return False
 
 
-def _key(row: tuple[object, ...]) -> Key:
+def _key(row: tuple[object, ...], table: Table) -> Key:
+    if table.strict and None in row:
+        return _EMPTY, _EMPTY, _EMPTY
     return text_of(row[1]), text_of(row[2]), text_of(row[3])

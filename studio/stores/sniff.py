@@ -64,7 +64,7 @@ class Header(Struct, frozen=True):
 
 
 def read_header(path: str, shown: str = "") -> Header:
-    """The header of a database. Raises OpenError, in words, for whatever else lies at `path`; opens nothing but regular files."""
+    """The header of a database. Raises OpenError, in words, for whatever else lies at `path`; opens only files on a disk."""
     shown = shown or path
     try:
         status = os.stat(path)
@@ -81,12 +81,12 @@ def read_header(path: str, shown: str = "") -> Header:
         raise OpenError(f"{shown} cannot be read: {why(error)}.", slug="unreadable") from error
     if stat.S_ISDIR(status.st_mode):
         raise OpenError(f"{shown} is a folder.", "Name the database file in it.", "folder")
-    if not stat.S_ISREG(status.st_mode):
-        raise OpenError(f"{shown} is not a regular file (a pipe, a device or a socket).", "Name a database file.", "not-a-file")
+    if (odd := _no_file(path, status.st_mode)) is not None:
+        raise OpenError(f"{shown} is {odd[0]}, not a file.", odd[1], "not-a-file")
     try:
-        with open(path, "rb") as file:
-            head = file.read(HEAD)
+        with open(path, "rb", opener=_without_waiting) as file:
             size = os.fstat(file.fileno()).st_size
+            head = file.read(HEAD) if size else b""
             if head and not head.strip(b"\0"):
                 blank = _all_zero(file)
     except OSError as error:
@@ -130,26 +130,38 @@ def refuse_odd_side_files(path: str) -> None:
         raise OpenError(f"{path}{suffix} is not a regular file.", "Move it away.", "odd-side-file")
 
 
-def is_database(path: str) -> bool:
-    """Whether a regular file that begins like a database lies at `path`; never raises."""
-    try:
-        if not stat.S_ISREG(os.stat(path).st_mode):
-            return False
-        with open(path, "rb") as file:
-            return file.read(len(MAGIC)) == MAGIC
-    except OSError:
-        return False
+_NO_FILES = (
+    (stat.S_ISFIFO, "a pipe", "Save what comes out of it, and name that file."),
+    (stat.S_ISSOCK, "a socket of a running program", "Name a database file."),
+    (stat.S_ISCHR, "a device", "Name a database file."),
+    (stat.S_ISBLK, "a disk or another block device", "Name the database file on it."),
+)
+_MADE_UP = ("/proc/", "/sys/")
+"""Where Linux shows what its kernel makes up at each reading; some of it waits for ever, and some is gone once it was read."""
 
 
-def looks_like_checkpoint(path: str) -> bool:
-    """Whether a regular file at `path` begins as the bytes of one checkpoint do; never raises. Only opening it tells for sure."""
-    try:
-        if not stat.S_ISREG(os.stat(path).st_mode):
-            return False
-        with open(path, "rb") as file:
-            return begins_like_checkpoint(file.read(HEAD))
-    except OSError:
-        return False
+def _no_file(path: str, mode: int) -> tuple[str, str] | None:
+    """(what it is, what to do) for something that is no file on a disk."""
+    for is_one, words, hint in _NO_FILES:
+        if is_one(mode):
+            return words, hint
+    if not stat.S_ISREG(mode) or os.path.realpath(path).startswith(_MADE_UP):
+        return "something that the system makes up", "Name a database file."
+    return None
+
+
+def _without_waiting(path: str, flags: int) -> int:
+    """Opens what took the place of a file a moment ago, such as a pipe, without waiting for its other end."""
+    return os.open(path, flags | getattr(os, "O_NONBLOCK", 0))
+
+
+def first_bytes(path: str, most: int = HEAD) -> bytes:
+    """How a file begins; nothing of what is no file on a disk, and nothing of a file without a size. Raises OSError."""
+    status = os.stat(path)
+    if not status.st_size or _no_file(path, status.st_mode) is not None:
+        return b""
+    with open(path, "rb", opener=_without_waiting) as file:
+        return file.read(most)
 
 
 def begins_like_checkpoint(head: bytes) -> bool:

@@ -16,12 +16,13 @@ from typing import TypeVar
 from studio.errors import OpenError
 from studio.history.gathered import Gathered
 from studio.model import Address, Checkpoint, Problem, RawCheckpoint, WriteRow
-from studio.stores import rows, waiting
+from studio.stores import rows, text_keys, waiting
 from studio.stores.base import Capability, ThreadKeys
 from studio.stores.bounded import counted
 from studio.stores.chain import Chain, Survey
 from studio.stores.damage import Damage, Saved
 from studio.stores.forked import Forked
+from studio.stores.hidden import Held, held, missing
 from studio.stores.layout import Layout, find_layout
 from studio.stores.odd_ids import odd_ids
 from studio.stores.outline import Outline, Summary
@@ -29,6 +30,7 @@ from studio.stores.queries import Queries
 from studio.stores.recent import Recent
 from studio.stores.sqlite_file import SqliteFile
 from studio.stores.table_sets import CountedSet
+from studio.stores.text_keys import OddKeys
 from studio.stores.view import View
 from studio.stores.wal import is_in_use
 
@@ -57,10 +59,12 @@ class SqliteStore:
         self._file = SqliteFile(location, ignore_wal=ignore_wal)
         self.location = self._file.location
         self._held = threading.local()
-        self._damage = Damage(self.token)
+        self._damage = Damage(self.token, lambda: self._file.is_cut)
         self._recent = Recent()
         self._waiting: dict[str, set[Address]] = {}
         """Thread -> checkpoints that had only writes when it was looked at last."""
+        self._keys_as_text = self._told_keys = False
+        self._asked_keys: object = None
         self._layout: Layout | None = None
         self._asked = tables
         self.view = View(tables, ignore_wal)
@@ -277,6 +281,13 @@ class SqliteStore:
         if held is not None:
             return _read(*held, read)
 
+        while True:
+            try:
+                return self._look_once(read)
+            except OddKeys:
+                self._keys_as_text = True
+
+    def _look_once(self, read: Callable[[Queries], T]) -> T:
         saved: Saved | None = None
 
         def attempt(connection: sqlite3.Connection) -> T:
@@ -284,7 +295,7 @@ class SqliteStore:
             saved = self._damage.saved()
             self._held.token = self._file.token()
             try:
-                queries = Queries(connection, self._layout_now(connection), self._damage)
+                queries = Queries(connection, self._as_it_can_be_read(connection, self._layout_now(connection)), self._damage)
                 self._held.now = (connection, queries)
                 return _read(connection, queries, read)
             finally:
@@ -315,6 +326,19 @@ class SqliteStore:
                 capabilities |= {Capability.NAMESPACES, Capability.RAW_FORK}
             self.capabilities = frozenset(capabilities)
         return found
+
+    def _as_it_can_be_read(self, connection: sqlite3.Connection, layout: Layout) -> Layout:
+        """The layout as it is, unless keys in these tables are no text."""
+        if not self._keys_as_text and self._asked_keys != (now := self.token()):
+            self._asked_keys = now
+            self._keys_as_text = text_keys.are_odd(connection, layout)
+        if not self._keys_as_text:
+            return layout
+        if not self._told_keys:
+            self._told_keys = True
+            for problem in text_keys.problems(connection, layout):
+                self._damage.report(problem.kind, problem.where, problem.message)
+        return text_keys.as_text(connection, layout)
 
     # ---- oddities
 
@@ -366,28 +390,45 @@ class SqliteStore:
             rows.only_damage(error)
 
     def _compare_with_wal(self) -> None:
-        """A `-wal` of an older state beside a newer file makes SQLite show less than the file alone holds."""
+        """A `-wal` of an older state or of another file makes SQLite show less, or other things, than the file alone holds."""
         token = self._file.token()
         wal = token[1]
-        if wal is None or wal[0] == 0 or is_in_use(f"{self.location}-shm"):
+        if wal is None or wal[0] == 0 or is_in_use(f"{self._file.path}-shm"):
             return  # the log of a program at work is its own; what it shows less was deleted
-        try:
-            alone = SqliteStore(self.location, tables=self.view.tables, ignore_wal=True)
-        except OpenError:
+        alone = self._held_alone()
+        if alone is None:
             return
         try:
-            hidden = alone._look(Queries.count) - self._look(Queries.count)
-        except OpenError:
-            return
-        finally:
-            alone.close()
-        if hidden > 0 and self._file.token() == token:
+            number, more = self.peek(lambda connection, layout: missing(connection, layout, alone))
+        except OpenError as error:
+            number, more = alone.number, False
+            told = error.message.removeprefix(self.location).strip()
+            words = f"With its -wal the file {told} Alone it holds {number} checkpoints: "
+        else:
+            many = "1 checkpoint" if number == 1 else f"{number} checkpoints"
+            words = f"{'At least ' if more else ''}{many} of the file alone cannot be seen with its -wal: deleted by it, or "
+        if number > 0 and self._file.token() == token:
             self._damage.report(
                 "wal-disagrees",
-                f"{self.location}-wal",
-                f"With its -wal the file shows {hidden} checkpoints less than alone: they were deleted, or the -wal belongs to "
-                "an older state of the file. --without-wal shows the file without it.",
+                f"{self._file.path}-wal",
+                f"{words}the -wal belongs to an older state of the file, or to another one. "
+                "--without-wal shows the file without it.",
             )
+
+    def _held_alone(self) -> Held | None:
+        """What the main file holds; None where it holds no checkpoints that can be read."""
+        for tables in dict.fromkeys((self.view.tables, self._asked)):  # a log of another file may show tables of other names
+            try:
+                alone = SqliteStore(self.location, tables=tables, ignore_wal=True)
+            except OpenError:
+                continue
+            try:
+                return alone.peek(held)
+            except OpenError:
+                return None
+            finally:
+                alone.close()
+        return None
 
 
 def _read(connection: sqlite3.Connection, queries: Queries, read: Callable[[Queries], T]) -> T:

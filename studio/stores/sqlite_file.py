@@ -39,7 +39,7 @@ from studio.errors import OpenError
 from studio.model import Problem
 from studio.stores.private_copy import PrivateCopy
 from studio.stores.sniff import JOURNAL_MAGIC, SIDES, Header, odd_side_files, read_header, why
-from studio.stores.wal import has_commit, is_in_use
+from studio.stores.wal import has_commit, is_in_use, writer_of
 
 T = TypeVar("T")
 
@@ -61,6 +61,8 @@ class _Moved(Exception):
 
 
 _turn = threading.RLock()
+_turns = 0
+"""How many turns the thread that has it holds, one inside another."""
 
 
 @contextlib.contextmanager
@@ -69,8 +71,13 @@ def turn(path: str) -> Iterator[None]:
 
     It is one turn for all files: a fork reads one file while it writes another, and two turns in two orders would block for ever.
     """
+    global _turns
     with _turn:
-        yield
+        _turns += 1
+        try:
+            yield
+        finally:
+            _turns -= 1
 
 
 class SqliteFile:
@@ -96,13 +103,19 @@ class SqliteFile:
         log = None if self._ignore_wal else _stamp(self.path + "-wal")
         return _stamp(self.path), log, _stamp(self.path + "-journal")
 
+    @property
+    def is_cut(self) -> bool:
+        """Whether the file was shorter than its header says when it was looked at last."""
+        return "truncated" in self._problems
+
     def problems(self) -> list[Problem]:
         """What is wrong with the file as a whole."""
         return list(self._problems.values())
 
     def look(self, read: Callable[[sqlite3.Connection], T], undo: Callable[[], None] = lambda: None) -> T:
-        """Run `read` on a consistent snapshot. It is called again when the file moved under it: then `undo` is called first, in
-        the same turn, to take back what `read` noted. `sqlite3.DatabaseError` passes through when the file itself is damaged.
+        """Run `read` on a consistent snapshot. It is called again when the file moved under it, even where it raised: then `undo`
+        is called first, in the same turn, to take back what `read` noted. `sqlite3.DatabaseError` passes through when the file
+        itself is damaged.
 
         Raises OpenError when the file is gone or cannot be read.
         """
@@ -113,6 +126,7 @@ class SqliteFile:
         for attempt in range(TRIES):
             with turn(self.path):
                 before = self.token()
+                how: _How | None = None
                 try:
                     how = self._how(before, attempt, before[2] == first[2])
                     if not how.guarded:
@@ -125,6 +139,10 @@ class SqliteFile:
                     error = problem
                 except _Moved as moved:
                     error = moved
+                except Exception:  # what `read` says of a file is worth no more than what it returns
+                    if how is None or how.guarded or self.token() == before:
+                        raise
+                    error = _Moved()
                 else:
                     if how.guarded or self.token() == before:
                         return result
@@ -148,17 +166,16 @@ class SqliteFile:
         header = self._read_header()
         if self._copy is not None and self._copy[0] == token:
             return self._private(token)
+        for passing in ("journal-left", "being-written", "truncated"):
+            self._problems.pop(passing, None)
         odd = self._odd_side_files()  # SQLite would open them, and hang at a pipe: it only gets a copy without them
         if "-journal" not in odd and journal is not None and journal[0] > 0 and self._is_hot():
-            # a running transaction of a living writer can be read past; a journal that was left behind cannot
-            if (attempt < 3 or not same_journal) and not header.wal and not odd:
+            # a running transaction of a living writer can be read past until it writes; a journal that was left behind cannot
+            writer = writer_of(self.path) if _turns == 1 else None  # a write of ours around this look would lose its locks
+            may_share = writer == "reserved" or (writer is None and (attempt < 3 or not same_journal))
+            if may_share and not header.wal and not odd:
                 return _How("shared", f"{_uri(self.path)}?mode=ro", guarded=True)
-            return self._private(
-                token,
-                Problem(
-                    "journal-left", self.path + "-journal", "A transaction was cut off; the file is shown as it was before it."
-                ),
-            )
+            return self._private(token, _of_journal(self.path, writer))
         if "-wal" not in odd and wal is not None and wal[0] > 0:
             commit = self._has_commit(wal)
             if odd and commit is not False:
@@ -183,8 +200,6 @@ class SqliteFile:
                 f"The file has {header.size:,} bytes and its header says {header.full_size:,}: the rest is missing. "
                 "What is there is shown.",
             )
-        else:
-            self._problems.pop("truncated", None)
         return _How("immutable", f"{_uri(self.path)}?immutable=1", short=header.truncated)
 
     def _beside_writer(self, token: Token, attempt: int) -> _How:
@@ -283,6 +298,14 @@ class SqliteFile:
             except OSError as error:
                 raise self._unreadable("-wal", error) from error
         return self._commit[1]
+
+
+def _of_journal(path: str, writer: str | None) -> Problem:
+    """Why the file is shown as it was before a transaction."""
+    if writer in ("exclusive", "reserved"):
+        words = "A program is writing to the file; it is shown as it was before that transaction."
+        return Problem("being-written", f"{path}-journal", words)
+    return Problem("journal-left", f"{path}-journal", "A transaction was cut off; the file is shown as it was before it.")
 
 
 class _How(Struct, frozen=True):

@@ -1,4 +1,4 @@
-"""The write-ahead log of SQLite, as far as two questions go: does it hold anything, and is somebody at work with it?"""
+"""What SQLite leaves beside a file, as far as two questions go: does the log hold anything, and is somebody at work with it?"""
 
 from __future__ import annotations
 
@@ -8,6 +8,9 @@ import sys
 
 LOCK_BYTES = (120, 9)
 """First byte and number of the locks in a `-shm`; each connection to a log holds the last one."""
+
+RESERVED_BYTE, SHARED_BYTES = (0x40000001, 1), (0x40000002, 510)
+"""In a database itself: who is about to write holds the one, who writes all of the others (SQLite: `RESERVED_BYTE` and on)."""
 
 SCAN_BYTES = 2 << 20
 """How far into a log a first commit is looked for; beyond that a private copy of the file is the cheaper way."""
@@ -54,18 +57,35 @@ def is_in_use(shm: str) -> bool:
     """Whether a connection of any process holds locks in a `-shm`; asks only, takes no lock. True where that cannot be told."""
     if not os.path.isfile(shm):  # a pipe in its place would never end
         return False
+    return _conflicts(shm, *LOCK_BYTES) is not False
+
+
+def writer_of(database: str) -> str | None:
+    """What a program with an open transaction holds of a database: `exclusive` (nobody may read), `reserved` (the file itself is
+    as it was), `nobody`; None where that cannot be told. Asks only, takes no lock.
+
+    Closing the file drops the POSIX locks that this process has on it: not to be asked while it reads or writes there.
+    """
+    exclusive = _conflicts(database, *SHARED_BYTES, writing=False)
+    if exclusive is None:
+        return None
+    return "exclusive" if exclusive else "reserved" if _conflicts(database, *RESERVED_BYTE) else "nobody"
+
+
+def _conflicts(path: str, start: int, length: int, *, writing: bool = True) -> bool | None:
+    """Whether somebody's lock would keep us from one of our own, to write or to read; None where that cannot be told."""
     try:
         import fcntl
     except ImportError:  # Windows
-        return True
-    start, length = LOCK_BYTES
+        return None
+    kind = fcntl.F_WRLCK if writing else fcntl.F_RDLCK
     mac = sys.platform == "darwin"
     form = "qqihh" if mac else "hhqqi4x"
-    question = (start, length, 0, fcntl.F_WRLCK, 0) if mac else (fcntl.F_WRLCK, 0, start, length, 0)
+    question = (start, length, 0, kind, 0) if mac else (kind, 0, start, length, 0)
     command: int = getattr(fcntl, "F_OFD_GETLK", fcntl.F_GETLK)  # the first one also sees locks of this process
     try:
-        with open(shm, "rb") as file:
+        with open(path, "rb") as file:
             answer = struct.unpack(form, fcntl.fcntl(file, command, struct.pack(form, *question)))
     except OSError:
-        return True
+        return None
     return bool(answer[3 if mac else 0] != fcntl.F_UNLCK)

@@ -129,7 +129,7 @@ class WriteQueries(Look):
     def written_namespaces(self, thread_id: str) -> tuple[str, ...]:
         """The namespaces that rows of `writes` name, sorted; jumps from one to the next in the index."""
         table = self._layout.writes
-        if table is None or table.ns == "''":
+        if table is None or not table.has_ns:
             return ()
 
         def by_query() -> tuple[str, ...]:
@@ -148,7 +148,7 @@ class WriteQueries(Look):
             return []
         where, values = rows.compared("thread_id", thread_id, self._layout.utf16)
         there, bound = rows.compared("c.thread_id", thread_id, self._layout.utf16)
-        ns, same_ns = ("''", "") if table.ns == "''" else ("checkpoint_ns", "AND c.checkpoint_ns = d.ns")
+        ns, same_ns = ("''", "") if not table.has_ns else ("checkpoint_ns", "AND c.checkpoint_ns = d.ns")
         stored = f"SELECT 1 FROM {table.name} c WHERE {there} {same_ns} AND c.{table.id} = d.id"
         distinct = f"SELECT DISTINCT {ns} AS ns, {writes.id} AS id FROM {writes.name} WHERE {where}"
         lost = self._connection.execute(f"SELECT ns, id FROM ({distinct}) d WHERE NOT EXISTS ({stored})", [*values, *bound])

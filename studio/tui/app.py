@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -11,6 +11,7 @@ from textual import work
 from textual.app import App, SystemCommand
 from textual.binding import Binding, BindingType
 from textual.command import Provider
+from textual.filter import LineFilter
 from textual.screen import Screen
 from textual.theme import Theme
 from textual.worker import WorkerFailed
@@ -22,6 +23,7 @@ from studio.stores.view import View
 from studio.tui import theme
 from studio.tui.complaint import SECONDS, complain_in, tell_in
 from studio.tui.main import MainScreen
+from studio.tui.names import KeyFilter
 from studio.tui.palette import StudioCommands
 
 if TYPE_CHECKING:
@@ -48,6 +50,7 @@ class StudioApp(App[None]):
         self.VERTICAL_BREAKPOINTS = [(0, "low"), (LOW, "tall")]
         self.session = session
         self.at = at
+        self._key_filter = KeyFilter()
         self._opened: dict[View, Session] = {}
         """Other parts of the file that were shown; closed at the end."""
         self.graph: str | None = None
@@ -70,6 +73,11 @@ class StudioApp(App[None]):
 
     def on_mount(self) -> None:
         self.push_screen(MainScreen(self.session, self.at))
+
+    def get_line_filters(self) -> Sequence[LineFilter]:
+        """With the mask over keys that stand as names."""
+        filters = super().get_line_filters()
+        return filters if self.session.show_secrets else [self._key_filter, *filters]
 
     # ------------------------------------------------------------------ parts of a file
 

@@ -10,6 +10,7 @@ from studio.errors import StudioError
 from studio.model import Address
 from studio.render import masking, shell, snippets
 from studio.tui import draw
+from studio.tui.panes.state import StatePane
 from studio.tui.place import Place
 from studio.tui.point import Point
 
@@ -20,12 +21,12 @@ MOST = 1_000_000
 class Copying(Place):
     """The copy actions of the table."""
 
-    def _copy(self, text: str, what: str) -> None:
+    def _copy(self, text: str, what: str, told: str = "") -> None:
         if len(text) > MOST:
             self.app.tell(f"{what} is too large to copy ({len(text):,} characters); studio show --path prints it.")
             return
         self.app.copy_to_clipboard(text.encode(errors="backslashreplace").decode())  # an id may be no UTF-8
-        self.app.tell(f"{what} copied.")
+        self.app.tell(f"{what} copied{told}.")
 
     def do_copy_value(self) -> None:
         if self.point is None:
@@ -36,7 +37,15 @@ class Copying(Place):
         except StudioError as error:
             self.app.complain(error)
             return
-        self._copy(masking.copied(path, value, show_secrets=self.session.show_secrets), path or "The whole state")
+        pane = self.pane
+        revealed = isinstance(pane, StatePane) and bool(path) and pane.is_revealed(path)
+        text = masking.copied(path, value, show_secrets=self.session.show_secrets or revealed)
+        told = ""
+        if revealed:
+            told = " as it is shown, not masked"
+        elif not self.session.show_secrets and masking.hides_in_copy(path, value, text):
+            told = " with its secrets masked (v in State shows one, y then copies it)"
+        self._copy(text, path or "The whole state", told)
 
     def do_copy_id(self) -> None:
         if self.point is not None:

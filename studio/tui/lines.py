@@ -21,6 +21,7 @@ from textual.visual import Visual
 
 from studio.model import Address
 from studio.tui.messages import ActChosen, JumpTo, PathChosen, PathSelected
+from studio.tui.names import without_keys
 
 
 @dataclass(frozen=True, slots=True)
@@ -200,20 +201,26 @@ class LineView(ScrollView, can_focus=True):
         width = max(12, self._layout_width or self._width())
         for index in range(first, len(self._lines)):
             line, _depth = self._lines[index]
+            content = self._shown(line.content)
             self._starts.append(len(self._layout))
             room = max(8, width - line.indent - 1 - (2 if line.bar else 0))
             if line.right is not None and room - line.right.cell_length >= 24:
                 room -= line.right.cell_length + 1
             if line.nowrap:
-                parts = [line.content.truncate(room, ellipsis=True)]
+                parts = [content.truncate(room, ellipsis=True)]
             else:
-                parts = (line.content.fold(room) if line.fold else line.content.wrap(room)) or [Content("")]
+                parts = (content.fold(room) if line.fold else content.wrap(room)) or [Content("")]
             if line.hanging and len(parts) > 1:
-                rest, room = line.content[len(parts[0]) :], max(8, room - self._hang(line))
+                rest, room = content[len(parts[0]) :], max(8, room - self._hang(line))
                 parts = [parts[0], *(rest.fold(room) if line.fold else _lstrip(rest).wrap(room))]
             self._layout.extend((index, part, number) for number, part in enumerate(parts))
         self._strips.clear()
         self.virtual_size = Size(0, len(self._layout))
+
+    def _shown(self, content: Content) -> Content:
+        """Without keys that stand as names: once it is wrapped or cut, half of one would not be seen to be one."""
+        session = getattr(self.app, "session", None)  # a test may show lines alone
+        return content if session is not None and session.show_secrets else without_keys(content)
 
     def _hang(self, line: Line) -> int:
         """Its hanging indent, smaller where a narrow pane would leave no room for a word beside it."""

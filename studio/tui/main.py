@@ -20,6 +20,7 @@ from studio.model import Address
 from studio.tui import draw, keys, moves, point, why
 from studio.tui.copying import Copying
 from studio.tui.futures import Futures
+from studio.tui.graphview import GraphView, Zooming
 from studio.tui.header import HeaderLine
 from studio.tui.keys import KeyLine
 from studio.tui.lines import BLANK, Line, LineView
@@ -57,7 +58,7 @@ class WhyView(LineView):
         event.stop()
 
 
-class MainScreen(Copying, Revealing, Moving, Futures, Opening):
+class MainScreen(Copying, Revealing, Zooming, Moving, Futures, Opening):
     """Holds the view's state: thread, cursor (in the timeline), tab, base, selected path."""
 
     CSS_PATH = "main.tcss"
@@ -110,7 +111,7 @@ class MainScreen(Copying, Revealing, Moving, Futures, Opening):
                         yield StatePane(id="state")
                         yield LineView(id="tasks")
                         yield LineView(id="raw")
-                        yield LineView(id="graph")
+                        yield GraphView(id="graph")
                 yield WhyView(id="why")
         yield KeyLine([*keys.footer_items(), ("ctrl+p", "palette")], id="keys")
 
@@ -265,9 +266,11 @@ class MainScreen(Copying, Revealing, Moving, Futures, Opening):
             elif name == "tasks":
                 lines = tasks.build(at, tree)
             elif name == "graph":
+                view = self.query_one("#graph", GraphView)
+                names = max(20, view.size.width) if view.names_only else 0
                 if graph.counts_long(self.session, tree, at.address.thread_id):
-                    self.post_message(PaneDrawn(name, serial, at, graph.before(at, tree, self.session)))
-                lines = graph.build(at, tree, self.session)
+                    self.post_message(PaneDrawn(name, serial, at, graph.before(at, tree, self.session, names)))
+                lines = graph.build(at, tree, self.session, names)
             else:
                 lines = raw.build(at, [*tree.problems, *self.session.problems()])
         except StudioError as error:
@@ -369,7 +372,7 @@ class MainScreen(Copying, Revealing, Moving, Futures, Opening):
         needs = BY_ID[action_id].needs
         if "checkpoint" in needs and self.here is None:
             return False
-        if "turns" in needs and not self._turns:
+        if ("turns" in needs and not self._turns) or ("tables" in needs and self._turns):
             return False
         if "scratch" in needs and (self.here is None or self.here.checkpoint.origin != "scratch"):
             return False

@@ -110,6 +110,8 @@ class HitsFound(Message):
     serial: int
     hits: tuple[Hit, ...]
     finished: bool
+    passed: str = ""
+    """On the last one: what could not be searched."""
 
 
 @dataclass

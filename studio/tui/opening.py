@@ -104,13 +104,15 @@ class Opening(Place):
             self._branches = self._inner = 0
             self.timeline.border_subtitle = Content("")
             self.timeline.show_tree(event.tree, event.at)
-        self.query_one("#header", HeaderLine).say(thread=event.thread_id)
+        self.query_one("#header", HeaderLine).say(thread=(self.session.thread_title(event.thread_id), event.thread_id))
         self._show_growth(event.tree)
 
     # ------------------------------------------------------------------ live
 
     def on_store_changed(self, event: StoreChanged) -> None:
         self.say_runs()
+        if event.what == "follow":
+            self.query_one("#header", HeaderLine).say(followed=self.session.is_followed)
         if event.what != "tree":
             return
         if self.thread_id is not None:

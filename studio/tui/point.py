@@ -11,7 +11,7 @@ from studio.errors import StudioError
 from studio.growing import Compared
 from studio.model import Address, Checkpoint, Comparison, Row, State
 from studio.reading import Strip
-from studio.render import gate
+from studio.render.threadnames import thread_name
 from studio.tui import draw
 from studio.tui.strip import BARS
 
@@ -80,7 +80,7 @@ def _kin(session: Session, checkpoint: Checkpoint) -> tuple[tuple[str, Address],
     found = session.kin(checkpoint).elsewhere(checkpoint.thread_id)
     named = [("made from", found.made_from)] if found.made_from is not None else []
     named += [("forked to", at) for at in found.made]
-    return tuple((f"{words} {kinship.name(session, at)} of thread {gate.line(at.thread_id, 60)}", at) for words, at in named)
+    return tuple((f"{words} {kinship.name(session, at)} of thread {thread_name(at.thread_id, 60)}", at) for words, at in named)
 
 
 def _against(tree: CheckpointTree, row: Row, comparison: Comparison, pinned: bool) -> str:

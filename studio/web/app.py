@@ -62,7 +62,7 @@ def create_app(
 ) -> Studio:
     """Build the application over opened sessions. `token` None makes one, "" switches it off (for tests of other things)."""
     opened = [sessions] if isinstance(sessions, Session) else list(sessions)
-    templates = Pages()
+    templates = Pages(show_secrets=any(session.show_secrets for session in opened))
     app = Studio(openapi_url=None, docs_url=None, redoc_url=None, redirect_slashes=False)
     app.token = secrets.token_urlsafe(24) if token is None else token
     app.book = Book(opened)

@@ -9,6 +9,7 @@ from studio import kinship, wording
 from studio.errors import RefError, StudioError
 from studio.model import Address
 from studio.render import gate, masking, shell
+from studio.render.threadnames import thread_name, titled
 from studio.runs import Run
 from studio.session import Session
 from studio.web.forkdesk import ForkDesk
@@ -102,16 +103,17 @@ class Desk(ForkDesk):
 
     def chrome(self, theme: str, others: Sequence[tuple[str, str]] = ()) -> chrome_view.Chrome:
         file = tables.title(self.session, 60)
-        thread = gate.line(self.address.thread_id, 60) or "(empty name)"
+        thread = titled(self.session.thread_title(self.address.thread_id), self.address.thread_id, 60)
         badge, title = badge_of(self.session)
         return chrome_view.Chrome(
             title=f"{gate.line(self.row.label, 40)} · {thread} · {file}",
             file=file,
             location=gate.line(self.session.location),
             thread=thread,
+            thread_id=thread_name(self.address.thread_id),
             thread_raw=self.address.thread_id,
             file_href=Place(self.place.file).url("threads"),
-            tables_href=Place(self.place.file).url("tables"),
+            tables_href="" if self.session.is_transcript else Place(self.place.file).url("tables"),
             threads_href=Place(self.place.file, self.address.thread_id).url("threads"),
             search_href=Place(self.place.file).url("search"),
             query="",
@@ -269,8 +271,20 @@ class Desk(ForkDesk):
 
     # ------------------------------------------------------------------ copying
 
-    def copy_text(self, kind: str) -> str:
-        """What a copy action puts on the clipboard; raises RefError for an unknown kind."""
+    def copy_text(self, kind: str, *, revealed: bool = False) -> tuple[str, bool]:
+        """(what a copy action puts on the clipboard, whether secrets in it are masked); raises RefError for an unknown kind.
+
+        `revealed`: a person asked to see the value, and copies what is shown.
+        """
+        if kind == "copy_value" and self.place.path:
+            value, exists = self.value_at(self.place.path)
+            if exists:
+                show = revealed or self.session.show_secrets
+                text = masking.copied(self.place.path, value, show_secrets=show)
+                return text, not show and masking.hides_in_copy(self.place.path, value, text)
+        return self._copied(kind), False
+
+    def _copied(self, kind: str) -> str:
         from studio.render import snippets
 
         if kind == "copy_id":
@@ -283,10 +297,6 @@ class Desk(ForkDesk):
             query = encode(self.place.pairs())
             chosen = "".join(f" {word if word.startswith('--') else _path(word)}" for word in self.session.view_options)
             return f"studio web {_path(self.session.location)}{chosen} --at {_shell('/?' + query)}"
-        if kind == "copy_value" and self.place.path:
-            value, exists = self.value_at(self.place.path)
-            if exists:
-                return masking.copied(self.place.path, value, show_secrets=self.session.show_secrets)
         raise RefError(f"nothing to copy as {kind}", "choose a value first")
 
 

@@ -1,4 +1,6 @@
-"""Server-sent events: names only ("tree", "run"). The page then fetches the ordinary fragment, so a lost event does no harm."""
+"""Server-sent events: names only ("tree", "run", "lost", "followed").
+
+The page then fetches the ordinary fragment, so a lost event does no harm."""
 
 from __future__ import annotations
 
@@ -33,6 +35,8 @@ async def stream(session: Session, stopping: Callable[[], bool]) -> AsyncIterato
     quiet = 0.0
     try:
         yield b"retry: 1000\n\n" + _event("hello", "")
+        if not session.is_followed:
+            yield _event("lost", "")
         while not stopping():
             try:
                 first = await asyncio.wait_for(names.get(), 0.5)
@@ -49,6 +53,8 @@ async def stream(session: Session, stopping: Callable[[], bool]) -> AsyncIterato
                 found.add(names.get_nowait())
             for name in sorted(found):
                 event, _, detail = name.partition(":")
+                if event == "follow":  # as it is now: two that came together were merged
+                    event = "followed" if session.is_followed else "lost"
                 yield _event(event, detail)
     finally:
         unsubscribe()

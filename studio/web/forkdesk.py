@@ -65,7 +65,7 @@ class ForkDesk(Spot):
             whole_href=self.place.url("edit", [("whole", "1")]),
             edits=given.edits,
             hint="Choose a value in the middle to change it here, or run this point again as it is.",
-            goto_options=forks.named(_quiet(lambda: self.session.goto_candidates(self.address))) if known else (),
+            goto_options=self._goto_options(given.goto) if known else (),
             goto=given.goto,
             writers=self._writers(given.as_node) if known or given.mode == "update" else None,
             writers_href=self.place.url("writers"),
@@ -93,6 +93,14 @@ class ForkDesk(Spot):
             refused=gate.line(refused.message, 400) if refused is not None else "",
             refused_hint=gate.line(refused.hint, 300) if refused is not None else "",
         )
+
+    def goto_box(self, typed: str) -> forks.ForkBox:
+        """The form once its choice of a node is known; what was typed in its place until then is one of the choices."""
+        return self.fork_box(ForkInput(goto=typed), ways=True)
+
+    def _goto_options(self, typed: str) -> tuple[tuple[str, str], ...]:
+        names = _quiet(lambda: self.session.goto_candidates(self.address))
+        return forks.named((*names, typed) if names and typed and typed not in names else names)
 
     def _session_form(self) -> forks.SessionForm | None:
         if not self.session.is_transcript:

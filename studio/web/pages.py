@@ -14,6 +14,7 @@ from studio.errors import RefError
 from studio.model import Hit
 from studio.render import gate
 from studio.session import Session
+from studio.unsearched import Unsearched
 from studio.web import events, rewrites
 from studio.web.book import Book
 from studio.web.desk import Desk, badge_of
@@ -22,7 +23,7 @@ from studio.web.links import Place, decode, number_of, numbers_of, opened, place
 from studio.web.render import Pages
 from studio.web.replies import go, html, partial, plain, target, theme
 from studio.web.views import branches, chat, chrome, detail, filehistory, forks, runs, sizes, tables, threads, todolist
-from studio.web.views.files import file_view
+from studio.web.views.files import file_view, lost_beside
 from studio.web.views.values import Reveal
 
 MOST_HITS = 100
@@ -51,7 +52,7 @@ def router(book: Book, pages: Pages, stopping: Callable[[], bool]) -> APIRouter:
                 place = place.to(tab="conversation")  # a transcript is read first
             return go(request, place.url() if there else place.to(tab="changes").url("threads"))
         found = [file_view(session, slug, partial_of(book.slug_of, slug)) for slug, session in book]
-        return html(pages.page("start.html", theme(request), files=found))
+        return html(pages.page("start.html", theme(request), files=found, lost=lost_beside(book)))
 
     @routes.get("/f/{file}")
     def workspace(request: Request, file: str) -> Response:
@@ -119,11 +120,13 @@ def router(book: Book, pages: Pages, stopping: Callable[[], bool]) -> APIRouter:
         query = decode(request.scope["query_string"])
         text, thread = query.get("q", "").strip()[:500], opened(query["in"]) if query.get("in") else None
         place = Place(file, thread)
-        hits: list[Hit] = list(islice(session.search(text, thread, limit=2 * MOST_HITS), 2 * MOST_HITS)) if text else []
+        passed = Unsearched()
+        looked = session.search(text, thread, limit=2 * MOST_HITS, passed=passed) if text else iter(())
+        hits: list[Hit] = list(islice(looked, 2 * MOST_HITS))
         here = [hit for hit in hits if hit.address.thread_id == thread][:MOST_HITS]
         others = [hit for hit in hits if hit.address.thread_id != thread][:MOST_HITS]
         context = {
-            "found": replace(threads.search_view(place, text, here, others), query=gate.line(text)),
+            "found": replace(threads.search_view(place, text, here, others), query=gate.line(text), passed=passed.sentence()),
             "thread": thread or "",
             "action": Place(file).url("search"),
             "drawer": partial(request),
@@ -141,7 +144,7 @@ def router(book: Book, pages: Pages, stopping: Callable[[], bool]) -> APIRouter:
         drawn = detail.subtree(at.state, at.place, path, shown, unfold=unfold, whole=whole)
         if path.count("/") == 1:
             drawn = sizes.sized(drawn, at.sizes)
-        return html(pages.macro("_value.html", "tree_node", drawn, at._link, at._part))
+        return html(pages.macro("_value.html", "tree_node", drawn, at._link, at._part, reveal=reveal))
 
     @routes.get("/f/{file}/children")
     def children(request: Request, file: str) -> Response:
@@ -280,8 +283,9 @@ def router(book: Book, pages: Pages, stopping: Callable[[], bool]) -> APIRouter:
 
     @routes.get("/f/{file}/ways")
     def ways(request: Request, file: str) -> Response:
-        """The other ways to fork, with the nodes to choose from."""
-        return html(pages.macro("_fork.html", "ways", desk(request, file).fork_box(ways=True)))
+        """The nodes to go on with, of which one may have been typed before they were there."""
+        typed = opened(decode(request.scope["query_string"]).get("goto", ""))
+        return html(pages.macro("_fork.html", "goto_pick", desk(request, file).goto_box(typed)))
 
     @routes.get("/f/{file}/run/{run_id}")
     def run_panel(request: Request, file: str, run_id: str) -> Response:
@@ -295,7 +299,12 @@ def router(book: Book, pages: Pages, stopping: Callable[[], bool]) -> APIRouter:
 
     @routes.get("/f/{file}/copy/{kind}")
     def copy(request: Request, file: str, kind: str) -> Response:
-        return plain(desk(request, file).copy_text(kind))
+        _, revealed, _ = query_flags(decode(request.scope["query_string"]))
+        text, masked = desk(request, file).copy_text(kind, revealed=revealed)
+        answer = plain(text)
+        if masked:
+            answer.headers["Studio-Masked"] = "1"
+        return answer
 
     @routes.get("/f/{file}/events")
     async def event_stream(file: str) -> Response:

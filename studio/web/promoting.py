@@ -40,9 +40,13 @@ def router(book: Book, pages: Pages) -> APIRouter:
             if form.get("seal") != found.seal:
                 message = "The file or the branch has changed since these rows were shown. Nothing was added."
                 raise PatchError(message, "Look at the rows once more, then add them.", "moved")
-            at.session.promote(found)
+            notices = at.session.promote(found)
         except StudioError as error:
             return shown(request, at, error)
+        if notices:  # the rows are in the file; what else went wrong is read before going on
+            after = Desk(book, at.place)
+            page = views.page(after.session, after.tree, after.place, None, None, tuple(notices))
+            return html(pages.page("promote.html", theme(request), page=page))
         return go(request, Place(file).at_address(at.address).url())
 
     return routes

@@ -12,6 +12,7 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from studio import assets
 from studio.render import labels
 from studio.web.links import sealed
+from studio.web.names import without_keys
 from studio.web.views.forks import ANSWER_FIELDS
 
 STYLES = (
@@ -47,13 +48,15 @@ MODULES = (
     "js/keep.js",
     "js/messages.js",
     "js/chat.js",
+    "js/graph.js",
 )
 
 
 class Pages:
     """The templates of the page; safe to share between threads."""
 
-    def __init__(self) -> None:
+    def __init__(self, *, show_secrets: bool = False) -> None:
+        self._show_secrets = show_secrets
         self.static = assets.static_folder().resolve()
         self._env = Environment(
             loader=FileSystemLoader(assets.templates_folder()),
@@ -64,7 +67,7 @@ class Pages:
         )
         self._env.globals.update(asset=self.asset, styles=STYLES, modules=MODULES)
         self._env.globals.update(may_happen_again=labels.MAY_HAPPEN_AGAIN, answer_fields=ANSWER_FIELDS)
-        self._env.filters.update(sealed=sealed, plural=labels.plural)
+        self._env.filters.update(sealed=sealed, plural=labels.plural, would_import=labels.would_import)
 
     def asset(self, name: str) -> str:
         """The address of a static file; its content's hash in it lets the browser keep it.
@@ -76,16 +79,20 @@ class Pages:
         return f"/static/{name}?v={_digest(self.static / name)}"
 
     def page(self, name: str, theme: str = "", **context: Any) -> str:
-        return self._env.get_template(name).render(theme=theme, **context)
+        return self._shown(self._env.get_template(name).render(theme=theme, **context))
 
     def block(self, name: str, block: str, **context: Any) -> str:
         """One block of a page by itself, for a swap."""
         template = self._env.get_template(name)
-        return "".join(template.blocks[block](template.new_context({"theme": "", **context})))
+        return self._shown("".join(template.blocks[block](template.new_context({"theme": "", **context}))))
 
-    def macro(self, name: str, macro: str, *arguments: Any) -> str:
-        """One macro of a file of macros by itself."""
-        return str(getattr(self._env.get_template(name).module, macro)(*arguments))
+    def macro(self, name: str, macro: str, *arguments: Any, reveal: bool = False) -> str:
+        """One macro of a file of macros by itself; `reveal`: a person asked to see what is masked in it."""
+        drawn = str(getattr(self._env.get_template(name).module, macro)(*arguments))
+        return drawn if reveal else self._shown(drawn)
+
+    def _shown(self, drawn: str) -> str:
+        return drawn if self._show_secrets else without_keys(drawn)
 
 
 @lru_cache(maxsize=256)

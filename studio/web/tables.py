@@ -47,6 +47,7 @@ def router(book: Book, pages: Pages) -> APIRouter:
                 here=Place(file).url("tables"),
                 choices=views.choices(session, neighbours, lambda view: book.slug_of(file, view)),
                 tables=views.table_rows(neighbours.tables(), file, name),
+                nothing="An agent's session has no tables." if session.is_transcript else "This file has no tables.",
                 entries=shown,
             )
         )

@@ -13,6 +13,7 @@ from langchain_core.messages import HumanMessage
 
 from studio.assets import sample_folder
 from studio.codec import jsontext
+from studio.unsearched import MASKED
 from tests.cli.conftest import Studio
 from tests.explain import nested
 from tests.factories import config, folder_snapshot, saver_at, shop_builder
@@ -454,7 +455,8 @@ def test_looking_never_makes_the_scratch_file_and_says_that_it_is_not_there(stud
     scratch = tmp_path / "mistyped.sqlite"
     for command in ("ls", "tables", "search"):
         found = studio(command, shop, *(("x",) if command == "search" else ()), "--scratch", scratch)
-        assert (found.code, found.err) == (0, f"no forks are kept in {scratch}\n")
+        told = f"{MASKED}\n" if command == "search" else ""
+        assert (found.code, found.err) == (0, f"no forks are kept in {scratch}\n{told}")
     assert not scratch.exists()
 
 

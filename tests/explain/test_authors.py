@@ -101,6 +101,59 @@ def test_messages_by_id_keys_of_a_map_and_members_of_a_set(path: Path) -> None:
         assert [(change.op, change.authors[0].node) for change in gone] == [("remove", "remove")]
 
 
+class Equal(TypedDict, total=False):
+    log: Annotated[list[str], operator.add]
+    notes: Annotated[dict[str, Any], operator.or_]
+    messages: Annotated[list[AnyMessage], add_messages]
+    sorted: Annotated[list[str], lambda old, new: sorted([*old, *new])]
+
+
+def alike() -> StateGraph[Any]:
+    """Three nodes at once that write equal items and the same keys."""
+
+    def node(log: list[str], notes: dict[str, Any], text: str, words: list[str]) -> Any:
+        message = AIMessage(text, id="same")
+        return lambda state: {"log": log, "notes": notes, "messages": [message], "sorted": words}
+
+    builder = StateGraph(Equal)
+    builder.add_node("a", node(["ok"], {"k": 1, "only": "a"}, "one", ["b"]))
+    builder.add_node("b", node(["ok"], {"k": 1}, "two", ["a"]))
+    builder.add_node("c", node(["x", "ok"], {"k": 2}, "three", ["b"]))
+    for name in ("a", "b", "c"):
+        builder.add_edge(START, name)
+    return builder
+
+
+def test_equal_items_of_parallel_writers_are_told_apart_by_the_order_in_which_they_were_applied(path: Path) -> None:
+    run(path, alike(), {"log": ["start"], "notes": {"k": 0}, "messages": [AIMessage("zero", id="same")], "sorted": []})
+    with explained(path) as explainer:
+        states = all_states(explainer)
+        found = authors(explainer, child_of(states, before(states, "a", "b", "c")))
+        assert found == {
+            "/log/1": {"a"},
+            "/log/2": {"b"},
+            "/log/3": {"c"},
+            "/log/4": {"c"},
+            "/notes/k": {"c"},
+            "/notes/only": {"a"},
+            "/messages/0/content": {"c"},
+            "/sorted/0": {"b"},
+            "/sorted/1": {"a", "c"},
+            "/sorted/2": {"a", "c"},
+        }
+
+
+def test_without_the_stored_order_all_who_wrote_an_equal_item_are_named(path: Path) -> None:
+    run(path, alike(), {"log": ["start"], "notes": {"k": 0}})
+    with saver_at(path) as saver:
+        saver.conn.execute("ALTER TABLE writes DROP COLUMN task_path")
+    with explained(path) as explainer:
+        states = all_states(explainer)
+        found = authors(explainer, child_of(states, before(states, "a", "b", "c")))
+        assert found["/log/1"] == found["/log/2"] == {"a", "b", "c"}
+        assert found["/log/3"] == {"c"}
+
+
 def test_an_overwrite_is_the_work_of_its_node(path: Path) -> None:
     run(path, chain("a", "b", b=lambda state: {"log": Overwrite(["anew"])}), {"topic": "tea"})
     with explained(path) as explainer:

@@ -16,6 +16,7 @@ from langgraph.graph import StateGraph
 from langgraph.graph.message import add_messages
 from langgraph.types import Overwrite
 
+from studio.explain import Explainer
 from studio.explain.reducers import merge_indexed, merge_messages
 from studio.model import Address
 from studio.session import Session
@@ -114,6 +115,46 @@ def test_forks_of_a_delta_thread_keep_to_their_own_branch(path: Path) -> None:
         copied = compiled.update_state(third.config, None, as_node="__copy__")
         compiled.invoke(None, copied)
     assert_like_langgraph(path, graph, defaults=("lines",))
+
+
+def last_three(state: list[str], writes: list[list[str]]) -> list[str]:
+    return sorted([*state, *(item for write in writes for item in write)])[-3:]
+
+
+class Few(TypedDict, total=False):
+    n: int
+    lines: Annotated[list[str], DeltaChannel(last_three, list, snapshot_frequency=4)]
+
+
+def test_a_reducer_that_a_stored_snapshot_contradicts_is_a_guess_everywhere(path: Path) -> None:
+    """Also before its first snapshot, and behind its last."""
+
+    def step(state: Any) -> dict[str, Any]:
+        n = state["n"] + 1
+        return {"n": n, "lines": [f"line {9 - n}"]}
+
+    graph = graph_of({"step": step}, [("__start__", "step")], Few)
+    graph.add_conditional_edges("step", lambda state: "step" if state["n"] < 10 else "__end__")
+    with saver_at(path) as saver:
+        compiled = graph.compile(checkpointer=saver)
+        compiled.invoke({"n": 0, "lines": ["line 9"]}, config("t"))
+        oracle = {
+            one.config["configurable"]["checkpoint_id"]: one.values.get("lines")
+            for one in compiled.get_state_history(config("t"))
+        }
+    with explained(path) as explainer:
+        told = {"exact": 0, "ambiguous": 0, "stored": 0}
+        states = list(explainer.states(explainer.store.scan("t")))
+        for state in [*states, *reversed(states)]:
+            address = state.checkpoint.address
+            alone = Explainer(explainer.store).state(address)
+            assert alone.rebuilt == state.rebuilt
+            how = state.rebuilt.get("lines", "stored")
+            told[how] += 1
+            if how != "ambiguous":
+                assert state.values.get("lines", []) == oracle[address.checkpoint_id]
+        assert told["ambiguous"] > 8
+        assert told["stored"] > 2
 
 
 def test_a_chain_without_its_beginning_is_unavailable_not_wrong(path: Path) -> None:

@@ -179,6 +179,32 @@ def test_a_delta_channel_that_rests_on_writes_beside_the_files_own_is_refused(tm
         assert refused is not None and "lines is stored as writes under" in refused.message and "--in-place" in refused.hint
 
 
+def test_a_delta_channel_under_which_the_file_has_got_more_writes_since_is_refused(tmp_path: Path) -> None:
+    path = graphs.make(tmp_path / "delta.sqlite", graphs.delta_graph, {"lines": ["start"]})
+
+    def another_writer(checkpoint_id: str) -> None:
+        change(
+            path,
+            "INSERT INTO writes (thread_id, checkpoint_ns, checkpoint_id, task_id, idx, channel, type, value)"
+            " SELECT thread_id, checkpoint_ns, checkpoint_id, 'another', idx, channel, type, value FROM writes"
+            " WHERE checkpoint_id = ? AND channel = 'lines'",
+            checkpoint_id,
+        )
+
+    with closing(Session.open(str(path))) as session:
+        origin = before(session, "two")
+        made = fork(session, origin, {"/turns": 5})
+        another_writer(origin.checkpoint_id)
+        session.refresh()
+        assert session.promotion(made).rows, "what was written under another checkpoint is nothing to it"
+        parent = session.tree("t").header(made).parent_checkpoint_id
+        assert parent is not None
+        another_writer(parent)
+        session.refresh()
+        refused = refusal_of(session, made)
+        assert refused is not None and refused.slug == "origin-changed" and "lines rests on the writes under" in refused.message
+
+
 def refusal_of(session: Session, at: Address) -> PatchError | None:
     try:
         session.promotion(at)

@@ -249,3 +249,29 @@ def test_random_damage_never_raises_anything_but_an_open_error(many: Path, seed:
 def test_ranges_are_short() -> None:
     assert ranges([9, 1, 2, 3, 4]) == "1-4, 9"
     assert ranges([]) == ""
+
+
+def test_a_file_cut_anywhere_lists_no_thread_that_was_not_there_and_none_twice(many: Path, shop: Path, tmp_path: Path) -> None:
+    """Zeros stand for what is missing: an index that lies in them gives rows without keys, and no error."""
+    cut = tmp_path / "cut" / "cut.sqlite"
+    cut.parent.mkdir()
+    for path, step in ((shop, 509), (many, 7919)):
+        store = SqliteStore(str(path))
+        there = {keys.thread_id: keys.checkpoints for keys in store.threads()}
+        store.close()
+        whole = path.read_bytes()
+        for size in range(8 * PAGE, len(whole), step):
+            cut.write_bytes(whole[:size])
+            try:
+                store = SqliteStore(str(cut))
+            except OpenError:
+                continue  # its schema is cut
+            listed = list(store.threads())
+            names = [keys.thread_id for keys in listed]
+            assert len(set(names)) == len(names)
+            assert set(names) <= set(there)
+            for keys in listed:
+                found = store.checkpoints(keys.thread_id)
+                assert len(found) <= keys.checkpoints <= there[keys.thread_id]
+                assert len(store.raw([header.address for _, header in found])) == len(found)
+            store.close()

@@ -16,7 +16,7 @@ import pytest
 from studio.model import Address
 from studio.stores import open_store, private_copy, sqlite_file
 from studio.stores.sqlite import SqliteStore
-from tests.factories import folder_snapshot
+from tests.factories import folder_snapshot, make_shop
 from tests.stores.writers import left_behind, writer
 
 
@@ -332,9 +332,14 @@ def test_a_side_file_that_may_not_be_read_is_an_error(shop: Path, suffix: str) -
         left_behind(shop, "PRAGMA journal_mode=delete", "PRAGMA cache_size=1", "BEGIN IMMEDIATE", change)
     _open_to_all(shop)
     Path(f"{shop}{suffix}").chmod(0)
-    done = _as_nobody("import sys, studio.stores.sqlite as m; m.SqliteStore(sys.argv[1])", shop)
-    assert done.stderr.splitlines()[-1].startswith("studio.errors.OpenError"), done.stderr
-    assert f"{shop}{suffix} cannot be read: permission denied" in done.stderr
+    program = (
+        "import sys, studio.stores as m\n"
+        "try: m.open_store(sys.argv[1])\n"
+        "except m.OpenError as error: print(error.message, error.hint)"
+    )
+    done = _as_nobody(program, shop)
+    assert f"{shop}{suffix} cannot be read: permission denied" in done.stdout, done.stderr
+    assert ("--without-wal" in done.stdout) == (suffix == "-wal")
 
 
 def test_the_token_changes_exactly_with_the_file(shop: Path) -> None:
@@ -357,3 +362,40 @@ def test_rows_read_before_are_read_again_after_a_change(shop: Path) -> None:
     with writer(shop) as other:
         other(f"UPDATE checkpoints SET metadata = x'7b7d' WHERE checkpoint_id = '{address.checkpoint_id}'")
     assert store.raw([address])[address].metadata == b"{}"
+
+
+WRITING = """
+import sqlite3, sys
+connection = sqlite3.connect(sys.argv[1], isolation_level=None)
+connection.execute("PRAGMA cache_size = 1")
+connection.execute("BEGIN IMMEDIATE")
+for number in range(200):
+    row = ("unseen", "", f"1f000000-0000-6000-8000-{number:012x}")
+    columns = "thread_id, checkpoint_ns, checkpoint_id, checkpoint"
+    connection.execute(f"INSERT INTO checkpoints ({columns}) VALUES (?, ?, ?, zeroblob(5000))", row)
+print("written", flush=True)
+sys.stdin.readline()
+connection.execute("COMMIT")
+print("done", flush=True)
+"""
+
+
+def test_a_program_in_its_transaction_is_told_as_that_and_no_longer_once_it_has_ended(tmp_path: Path) -> None:
+    """Its pages are in the file already: what is shown is the state before."""
+    path = make_shop(tmp_path / "shop.sqlite")
+    sqlite3.connect(path).execute("PRAGMA journal_mode = DELETE").connection.close()
+    command = [sys.executable, "-c", WRITING, str(path)]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as writer:
+        assert writer.stdout is not None and writer.stdin is not None
+        assert writer.stdout.readline() == "written\n"
+        store = SqliteStore(str(path))
+        assert [keys.thread_id for keys in store.threads()] == ["done", "failed", "forked", "paused"]
+        (told,) = store.problems()
+        assert told.kind == "being-written" and "A program is writing" in told.message
+        writer.stdin.write("\n")
+        writer.stdin.flush()
+        assert writer.stdout.readline() == "done\n"
+        assert [keys.thread_id for keys in store.threads()][-1] == "unseen"
+        assert store.problems() == []
+        store.close()
+    assert writer.returncode == 0

@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from studio.errors import PatchError
 from studio.stores import open_store, sqlite_file
 from studio.stores.salvage import Salvaged
 from studio.stores.sqlite import SqliteStore
@@ -105,6 +106,45 @@ def test_damage_seen_while_the_file_moved_is_forgotten_in_the_same_turn(shop: Pa
     store._look(overtaken)
     assert seen == [1, 0, 0]  # reported, forgotten before anybody else could look, and not found again
     assert not store._damage._salvaged
+
+
+def test_a_refusal_that_comes_from_a_look_at_a_moving_file_is_neither_believed_nor_is_the_damage_it_saw(shop: Path) -> None:
+    with closing(open_store(str(shop))) as store:
+        assert isinstance(store, SqliteStore)
+        calls = []
+
+        def work() -> str:
+            calls.append(1)
+            if len(calls) == 1:
+                store._damage.report("damaged", "table checkpoints", "an index that is ahead of its table")
+                os.utime(shop, ns=(1, 1))
+                raise PatchError("It is not what was shown.", "Look again.")
+            return "read"
+
+        assert store.together(work) == "read"
+        assert store.problems() == []
+
+        def refuses() -> str:
+            calls.append(1)
+            raise PatchError("It is not what was shown.", "Look again.")
+
+        calls.clear()
+        with pytest.raises(PatchError):
+            store.together(refuses)
+        assert len(calls) == 1, "at rest a refusal stands at once"
+
+
+def test_a_file_that_grows_into_the_pages_of_its_header_is_not_called_cut_any_more(shop: Path) -> None:
+    whole = shop.read_bytes()
+    shop.write_bytes(whole[:-4096])
+    with closing(open_store(str(shop))) as store:
+        assert [one.kind for one in store.problems() if one.kind == "truncated"] == ["truncated"]
+        shop.write_bytes(whole)
+        with writer(shop) as program:  # from now on it is read under this program's locks, or copied
+            program("PRAGMA journal_mode=wal")
+            program("add new 1")
+            assert len(store.checkpoints("new")) == 1
+            assert not [one for one in store.problems() if one.kind == "truncated"]
 
 
 def test_what_a_program_at_work_has_deleted_is_no_disagreement_with_its_log(shop: Path) -> None:

@@ -14,7 +14,7 @@ import pytest
 
 from studio.cli import main
 from studio.errors import OpenError, PatchError
-from studio.locations import files_of
+from studio.locations import Inside, files_of
 from studio.model import Address
 from studio.requests import ForkRequest, RunRequest
 from studio.session import Session
@@ -94,7 +94,7 @@ def test_a_file_with_the_bytes_of_one_checkpoint_opens_as_one_thread(tmp_path: P
     assert state.values["amount"] == 120
     assert (session.kind, session.view_words) == ("checkpoint", WORDS)
     assert session.problems() == []
-    assert files_of(str(tmp_path)) == [str(path)]
+    assert files_of(str(tmp_path)) == Inside([str(path)])
     session.close()
     assert [one.name for one in tmp_path.iterdir()] == [path.name]
 
@@ -184,14 +184,14 @@ def test_a_folder_lists_such_files_beside_its_databases_and_no_other_files(tmp_p
     lone(tmp_path, b'{"source": "loop", "step": 3}', "metadata.json")
     lone(tmp_path, ormsgpack.packb({"id": "x", "text": "channel_values"}), "other.bin")
     lone(tmp_path, ormsgpack.packb(["a"]), "write.bin")
-    assert files_of(str(tmp_path)) == [str(kept)]
+    assert files_of(str(tmp_path)) == Inside([str(kept)])
     with sqlite3.connect(tmp_path / "a.sqlite") as connection:
         connection.execute(
             "CREATE TABLE checkpoints (thread_id TEXT, checkpoint_ns TEXT, checkpoint_id TEXT, parent_checkpoint_id TEXT,"
             " type TEXT, checkpoint BLOB, metadata BLOB, PRIMARY KEY (thread_id, checkpoint_ns, checkpoint_id))"
         )
     connection.close()
-    assert files_of(str(tmp_path)) == [str(tmp_path / "a.sqlite"), str(kept)]
+    assert files_of(str(tmp_path)) == Inside([str(tmp_path / "a.sqlite"), str(kept)])
 
 
 def test_the_command_line_says_what_is_missing_and_that_there_are_no_tables(

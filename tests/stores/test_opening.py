@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import os
 import sqlite3
+from contextlib import closing
 from pathlib import Path
 
 import pytest
 
 from studio.errors import OpenError
-from studio.stores import open_store
+from studio.stores import open_store, sqlite_file
 from studio.stores.sqlite import SqliteStore
+from studio.stores.view import View
 from tests.factories import folder_snapshot
 from tests.stores.writers import left_behind
 
@@ -106,7 +108,8 @@ def test_a_database_without_checkpoint_tables_says_what_it_holds(tmp_path: Path,
     connection.executescript(f"PRAGMA user_version=1; {sql}")
     connection.close()
     error = refusal(path)
-    assert (error.slug, word in error.message) == ("no-checkpoint-tables", True), error.message
+    slug = "without-rowid" if word == "WITHOUT ROWID" else "no-checkpoint-tables"
+    assert (error.slug, word in error.message) == (slug, True), error.message
 
 
 def test_tables_without_rows_are_no_error(shop: Path) -> None:
@@ -166,3 +169,20 @@ def test_a_log_of_an_older_state_is_reported_and_can_be_ignored(shop: Path) -> N
 def test_a_log_that_only_adds_is_no_problem(shop: Path) -> None:
     left_behind(shop, "PRAGMA journal_mode=wal", "add new 1")
     assert open_store(str(shop)).problems() == []
+
+
+def test_a_log_that_may_not_be_read_is_refused_with_the_way_to_read_the_file_without_it(
+    shop: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    left_behind(shop, "PRAGMA journal_mode=wal", "add new 1")
+    Path(f"{shop}-shm").unlink()
+
+    def denied(path: str) -> bool:
+        raise PermissionError(13, "Permission denied", path)
+
+    monkeypatch.setattr(sqlite_file, "has_commit", denied)
+    with pytest.raises(OpenError, match="permission denied") as error:
+        open_store(str(shop))
+    assert "--without-wal" in error.value.hint
+    with closing(open_store(str(shop), View(without_wal=True))) as store:
+        assert "new" not in {keys.thread_id for keys in store.threads()}

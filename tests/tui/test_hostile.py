@@ -136,6 +136,33 @@ async def test_one_masked_value_is_revealed_and_masked_again(hostile: Path, tmp_
             await drive.until(lambda: "hunter2" not in drive.text(), "the value is masked in another visit")
 
 
+async def test_a_value_that_is_revealed_is_copied_as_it_is_seen(hostile: Path, tmp_path: Path) -> None:
+    with opened(hostile, tmp_path / "s.sqlite") as session:
+        async with driven(session, size=(120, 32), notices=True) as drive:
+            await drive.until(lambda: drive.main.point)
+            await drive.go("2")
+            await drive.press("3", "right")
+            await drive.loaded()
+            pane = drive.main.query_one("#state", StatePane)
+            secret = session.state(drive.main.here.checkpoint.address).values["approved"]  # type: ignore[union-attr]
+            path = f"/approved/{next(iter(secret)).replace('~', '~0').replace('/', '~1')}/password"
+            pane.select_path(path)
+            await drive.until(lambda: drive.main.selected_path == path)
+            await drive.press("y")
+            assert "$masked" in drive.app.clipboard
+            await drive.shows("with its secrets masked")
+            await drive.press("v", "y")
+            await drive.until(lambda: drive.app.clipboard == "hunter2-secret", "the value that is seen")
+            pane.select_path("/approved")
+            await drive.until(lambda: drive.main.selected_path == "/approved")
+            await drive.press("y")
+            assert "hunter2" not in drive.app.clipboard, "what lies around it was not revealed"
+            pane.select_path(path)
+            await drive.until(lambda: drive.main.selected_path == path)
+            await drive.press("v", "y")
+            assert "hunter2" not in drive.app.clipboard, "it is masked again"
+
+
 async def test_a_text_of_five_megabytes_does_not_stop_the_keys(hostile: Path, tmp_path: Path) -> None:
     with opened(hostile, tmp_path / "s.sqlite") as session:
         async with driven(session) as drive:

@@ -44,6 +44,15 @@ async def test_a_transcript_opens_as_a_chat_at_the_turn_under_the_cursor(tmp_pat
         assert "the docs (https://docs.example.org/approx)" in text
 
 
+async def test_the_line_at_the_top_names_the_session_by_its_title(tmp_path: Path) -> None:
+    book = oven()
+    book.note(type="custom-title", customTitle=f"Bake it right {KEY}")
+    async with seen(book, tmp_path) as drive:
+        top = drive.text("#header")
+        assert "› Bake it right " in top and KEY not in top
+        assert not drive.main.offers("tables"), "a session has no tables"
+
+
 async def test_calls_and_summaries_unfold_by_a_key(tmp_path: Path) -> None:
     async with seen(oven(), tmp_path) as drive:
         await drive.press("right")

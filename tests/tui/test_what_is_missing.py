@@ -42,4 +42,4 @@ async def test_an_encrypted_state_says_how_to_read_it(tmp_path: Path) -> None:
         async with driven(session) as drive:
             await drive.loaded()
             await drive.press("3")
-            await drive.shows("start with --aes-key-env")
+            await drive.shows("it needs its key, --aes-key-env")

@@ -43,7 +43,7 @@ def test_write_as_a_node_from_the_choice_to_the_new_row(
         page.wait_for_selector("#promise:has-text('Runs fan')")
         assert "/notes/4" in page.inner_text("#promise")
         page.check(".merges input")
-        page.wait_for_selector("#promise:not(:has-text('/notes/4')) .merges input:checked")
+        page.wait_for_selector("#promise:not(:has-text('/notes/4')) .merges input:checked", timeout=60_000)
         page.click("#fork-form button[value=fork]")
         page.wait_for_selector("#centre h1:has-text('update as cheap')")
 

@@ -496,7 +496,8 @@ def test_the_arrows_move_among_the_hits_and_enter_opens_the_value(at_refund: Vis
     page.keyboard.press("/")
     page.keyboard.type("4711")
     field, active = page.locator("#search-again"), page.locator("#drawer .hits [aria-selected=true]")
-    page.wait_for_selector("#drawer h2:text-is('In refund-4711')")
+    # the answer to "4711": that to "47" has the same heading, and its rows go when this one comes
+    page.wait_for_selector("#drawer h2:text-is('In refund-4711') + .hits[data-answers='4711'] [aria-selected=true]")
     assert active.get_attribute("id") == "hit-here-1" == field.get_attribute("aria-activedescendant")
     page.keyboard.press("ArrowDown")
     page.keyboard.press("ArrowDown")
@@ -508,6 +509,17 @@ def test_the_arrows_move_among_the_hits_and_enter_opens_the_value(at_refund: Vis
     page.wait_for_selector("#drawer", state="hidden")
     assert page.locator(f"{SELECTED} .row-sub").inner_text().startswith(words[0] + " ") and title(page) == words[1]
     assert page.locator(".tree .node.selected > .node-line").is_visible()
+
+
+def test_enter_before_the_answer_opens_what_the_answer_begins_with(at_refund: Visit) -> None:
+    page = at_refund.page
+    page.keyboard.press("/")
+    page.keyboard.type("47")
+    page.wait_for_selector("#drawer .hits[data-answers='47'] [aria-selected=true]")
+    page.keyboard.type("11")
+    page.keyboard.press("Enter")  # the list still answers "47"
+    page.wait_for_url(re.compile("path="))
+    page.wait_for_selector("#drawer", state="hidden")
 
 
 def test_escape_empties_the_field_of_search_then_closes_it(at_refund: Visit) -> None:

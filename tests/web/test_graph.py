@@ -130,3 +130,10 @@ def test_a_thread_without_stored_runs_says_so(tmp_path: Path) -> None:
     with client_of(path) as client:
         text = client.get("/f/exit.sqlite", params={"thread": "t", "tab": "graph"}).text
     assert re.search("does not tell which nodes ran", text)
+
+
+def test_the_picture_has_buttons_for_its_size_that_wait_for_the_page_to_need_them(page: TestClient) -> None:
+    tools = soup(page, at="5").select_one(".g-tools")
+    assert tools is not None and tools.has_attr("hidden")
+    assert [button["data-do"] for button in tools.select("button")] == ["zoom_out", "zoom_in", "zoom_whole"]
+    assert soup(page, at="5").select_one("#picture")["data-graph"] != soup(page, at="5.3").select_one("#picture")["data-graph"]  # type: ignore[index]

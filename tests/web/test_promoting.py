@@ -7,9 +7,12 @@ from contextlib import closing
 from pathlib import Path
 from typing import Any
 
+import pytest
 from bs4 import BeautifulSoup, Tag
 from starlette.testclient import TestClient
 
+from studio.errors import StudioError
+from studio.notes import Notes
 from tests.web.conftest import OURS
 
 FILE = "/f/support_agent.sqlite"
@@ -79,6 +82,21 @@ def test_a_refusal_says_why_and_offers_no_button(page: TestClient, support: Path
     action, _ = form(shown.text)
     assert page.post(action, data={"seal": "x"}, headers=OURS).status_code == 422
     assert ids(support) == before
+
+
+def test_what_could_not_be_done_after_the_rows_were_added_is_shown(
+    page: TestClient, support: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def lost(self: Notes, entry: int, added: object = None) -> None:
+        raise StudioError("Notes cannot be kept: the disk is full.")
+
+    action, data = form(page.get(forked(page)).text)
+    before = ids(support)
+    monkeypatch.setattr(Notes, "audit_done", lost)
+    told = page.post(action, data=data, headers=OURS)
+    assert len(ids(support)) == len(before) + 1
+    assert "The branch is stored, but its entry in the audit could not be completed" in told.text
+    assert "disk is full" in told.text and "seal" not in form(told.text)[1]
 
 
 def test_a_row_of_the_file_itself_is_not_offered_for_it(page: TestClient) -> None:

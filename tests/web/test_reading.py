@@ -48,6 +48,21 @@ def test_a_transcript_opens_as_a_chat_that_ends_at_the_turn_in_view(page: TestCl
     assert words(earlier.select("#chat .beat-number")[-1]) == words(earlier.select_one(".beat.current .beat-number")) == "#2"
 
 
+def test_a_session_is_called_by_its_title_and_is_read_first_from_every_list(tmp_path: Path) -> None:
+    book = oven()
+    book.note(type="custom-title", customTitle=f"Bake it right {KEY}")
+    with client_of(book.write(tmp_path / "home")) as page:
+        listed = soup(page, f"{FILE}/threads")
+        row = listed.select_one(".thread-list a")
+        assert row is not None and "tab=conversation" in str(row["href"])
+        chat = soup(page, str(row["href"]))
+        crumb = chat.select_one("#crumb-thread")
+        assert words(crumb) == words(row.select_one("b")) and words(crumb).startswith("Bake it right ")
+        assert KEY not in str(chat) and crumb is not None and SESSION in str(crumb["title"]), "its id is a hover away"
+        assert not chat.select(".crumb-tables") and "Tables of this file" not in words(listed.body)
+        assert "no tables" in words(soup(page, f"{FILE}/tables").main)
+
+
 def test_answers_are_prose_with_code_and_tables_and_no_link_leads_out(page: TestClient) -> None:
     beat = soup(page, f"{FILE}?at=2&tab=conversation").select_one("#beat-2")
     assert beat is not None

@@ -20,11 +20,12 @@ from studio.forks.sessions.splice import Path
 from studio.render.shell import word
 from studio.stores.transcripts.claude import carried_over
 from studio.stores.transcripts.homes import claude_home
+from studio.stores.transcripts.names import Names
 from studio.stores.transcripts.record import iso, moment
 from studio.stores.transcripts.source import loads
 
 TRIED = ((1, 0, 128), (2, 0, 22), (2, 1, 20), (2, 1, 89), (2, 1, 332))
-_FORGOTTEN = frozenset(("progress", "summary"))
+_FORGOTTEN = Names(("progress", "summary"))
 
 
 class ClaudeLayout(Layout):
@@ -161,29 +162,32 @@ def make(cut: Cut) -> Made:
         ids = {piece.record.id: str(uuid.uuid4()) for piece in pieces}
         cut.notes.append("The records have no ids: the fork gives them new ones.")
     stamped = _times(pieces, cut)
-    lines: list[bytes] = []
+    data = bytearray()
+    ends: list[int] = []
     records: list[str | None] = []
     copies: list[str | None] = []
     last: str | None = None
     for at, piece in enumerate(pieces):
         ident = ids.get(piece.record.id, piece.record.id)
-        lines.append(_record(piece, session, ident, last, cut, cwd, stamped[at], ids))
+        data += _record(piece, session, ident, last, cut, cwd, stamped[at], ids) + b"\n"
+        ends.append(len(data))
         records.append(piece.record.id if at < own and not no_ids else None)
         copies.append(piece.record.id)
         last = ident
         for call, _ in cut.open_calls.get(piece.turn, ()) if _ends_answer(pieces, at) else ():
             stamp = stamped[-1] if piece.turn == pieces[-1].turn else _field(piece, "timestamp")
             last, line = _no_result(piece, session, last, cwd, call, stamp)
-            lines.append(line)
+            data += line + b"\n"
+            ends.append(len(data))
             records.append(None)
             copies.append(None)
     title = {"type": "custom-title", "customTitle": cut.title, "sessionId": session}
-    lines.append(splice.encoded(title))
+    data += splice.encoded(title) + b"\n"
     name = f"{session}.jsonl"
-    made = Made(session, name, b"".join(line + b"\n" for line in lines), "claude-code", cwd, None, records=records)
+    made = Made(session, name, data, "claude-code", cwd, None, records=records)
     made.program, made.copies = "Claude Code", copies
     before = next((at for at, known in enumerate(records) if known is None), len(records))
-    made.own_at = sum(len(line) + 1 for line in lines[:before]), before
+    made.own_at = ends[before - 1] if before else 0, before
     made.replaces = pieces[own].turn if own < len(pieces) else None
     made.version = next((str(one) for piece in reversed(pieces) if (one := _field(piece, "version"))), None)
     if cwd is not None:

@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import hashlib
 import os
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from datetime import UTC, datetime
+from itertools import zip_longest
 from typing import Any
 
 from msgspec import Struct
 
 from studio import diff
 from studio.errors import PatchError, RefError
-from studio.forks.sessions import claude, codex, items, outlook, pieces, place, rollouts, versions
+from studio.forks.sessions import claude, codex, items, outlook, pieces, place, rollouts, splice, versions
 from studio.forks.sessions.pieces import Branch, Layout, Line, Message
 from studio.forks.sessions.recipe import NO_RESULT, Cut, Made
 from studio.model import Address, Change
@@ -88,6 +89,7 @@ class SessionForker:
         made.records = [cut.names.get(one, one) if one is not None else None for one in made.records]
         source = cut.source
         path = place.store(source, made.name, made.data)
+        made.data = b""  # it may be large, and is read back from where it is stored now
         stored = _read(path)
         surprises = _surprises(stored, made, cut)
         installed = None
@@ -140,7 +142,7 @@ class SessionForker:
                 "Fork the session file that the program kept.",
                 "no-session",
             )
-        before = one.folded().messages(turn.id)
+        before = one.folded().messages(turn.id) if request.patch else _last_words(one.folded(), turn)
         title, source, chosen, woven = _title(one, turn, number), _source(one), turn, one.woven
         names: dict[str, str] = {}
         if kind == "codex" and (alone := rollouts.alone(one, turn)) is not None:
@@ -174,6 +176,15 @@ class SessionForker:
         return cut, before
 
 
+def _last_words(folded: Folded, turn: Turn) -> list[Message]:
+    """The messages of the last turn in which a person speaks."""
+    for step in reversed(folded.branch(turn.id)):
+        messages = folded.said(step).messages
+        if any(one.get("type") == "human" for one in messages):
+            return messages
+    return []
+
+
 def _rename(branch: Branch, names: dict[str, str]) -> None:
     for line in branch.lines:
         line.message["id"] = names.get(line.message.get("id", ""), line.message.get("id"))
@@ -194,9 +205,16 @@ def _format(one: Transcript, turn: Turn) -> str:
 
 def _made(cut: Cut) -> Made:
     kind = _format(cut.one, cut.turn)
-    if kind == "claude-code":
-        return claude.make(cut)
-    return codex.make(cut) if kind in _KEPT else items.make(cut, kind)
+    try:
+        if kind == "claude-code":
+            return claude.make(cut)
+        return codex.make(cut) if kind in _KEPT else items.make(cut, kind)
+    except splice.NotThere as error:
+        raise PatchError(
+            f"A record of this branch is not as its program writes it ({error}), so it cannot be written into a new session.",
+            "Fork at a turn before it.",
+            "odd-record",
+        ) from error
 
 
 def _source(one: Transcript) -> str:
@@ -434,33 +452,36 @@ def _surprises(stored: Transcript | None, made: Made, cut: Cut) -> list[str]:
         return ["what was stored is not read as a session"]
     folded = stored.folded()
     head = folded.woven.head
-    found = _sent(folded, head, made.format) if head is not None else []
-    mine, its = _plain(cut.wanted, made), _plain(found, made)
+    found = _sent(folded, head, made.format) if head is not None else iter(())
     told = []
     if made.format == "claude-code" and len(folded.woven.heads()) > 1:
         told.append(f"the stored session has {len(folded.woven.heads())} branches, not one")
-    if len(mine) != len(its):
-        told.append(f"{len(its)} messages were read back, {len(mine)} were to be stored")
-    for at, (want, got) in enumerate(zip(mine, its, strict=False)):
-        if want != got:
+    wanted = stored_count = 0
+    first = ""
+    for at, (want, got) in enumerate(zip_longest(_plain(cut.wanted, made), _plain(found, made))):
+        wanted += want is not None
+        stored_count += got is not None
+        if want != got and want is not None and got is not None and not first:
             name = next(name for name in ("type", "content", "tool_calls", "tool_call_id", "status") if want[name] != got[name])
-            told.append(f"message {at} of the fork: its {name} is not what was to be stored")
-            break
-    return told
+            first = f"message {at} of the fork: its {name} is not what was to be stored"
+    if wanted != stored_count:
+        told.append(f"{stored_count} messages were read back, {wanted} were to be stored")
+    return [*told, first] if first else told
 
 
-def _sent(folded: Folded, head: str, kind: str) -> list[Message]:
-    """What a program would send of a session: the messages on the way to its head."""
+def _sent(folded: Folded, head: str, kind: str) -> Iterator[Message]:
+    """What a program would send of a session: the messages on the way to its head, read turn by turn."""
     turns = folded.branch(head)
-    branch = pieces.of_branch(folded, turns)
     way = pieces.on_the_way(folded, turns)
-    beside = _beside(branch, way) if kind in _KEPT else set()
-    return [line.message for line in branch.lines if id(line.parts[0][0]) not in beside]
+    for turn in turns:
+        branch = pieces.of_branch(folded, [turn])
+        beside = _beside(branch, way) if kind in _KEPT else set()
+        yield from (line.message for line in branch.lines if id(line.parts[0][0]) not in beside)
 
 
-def _plain(messages: Sequence[Message], made: Made) -> list[Message]:
+def _plain(messages: Iterable[Message], made: Made) -> Iterator[Message]:
     """What counts of messages: who says what; answers that stand together as one, ids left out."""
-    found: list[Message] = []
+    held: Message | None = None
     for message in messages:
         kind = message.get("type")
         if kind == "tool" and message.get("name") == "agent":
@@ -472,12 +493,15 @@ def _plain(messages: Sequence[Message], made: Made) -> list[Message]:
         }  # fmt: skip
         if made.format in ("openai-items", "openai-responses", "chat") and kind == "tool":
             one["status"] = None  # these have no such field
-        if kind == "ai" and found and found[-1]["type"] == "ai":
-            found[-1]["content"] = [*found[-1]["content"], *one["content"]]
-            found[-1]["tool_calls"] = [*found[-1]["tool_calls"], *calls]
-        else:
-            found.append(one)
-    return found
+        if kind == "ai" and held is not None and held["type"] == "ai":
+            held["content"] = [*held["content"], *one["content"]]
+            held["tool_calls"] = [*held["tool_calls"], *calls]
+            continue
+        if held is not None:
+            yield held
+        held = one
+    if held is not None:
+        yield held
 
 
 class Own(Struct):

@@ -118,7 +118,8 @@ def make(cut: Cut, kind: str) -> Made:
 def _item(piece: Piece, cut: Cut) -> bytes | None:
     """An item as a request takes it: without the ids that the service gave, which it refuses where it does not keep the item."""
     held = piece.document if isinstance(piece.document, dict) else {}
-    kind = held.get("type") or "message"
+    named = held.get("type")
+    kind = named if isinstance(named, str) and named else "message"
     if kind in _NO_INPUT:
         cut.warnings.append(f"An item of type {kind} is left out: it means something to the service alone.")
         return None

@@ -7,6 +7,7 @@ several, or none (what a program put beside a prompt), or a part of one (an answ
 from __future__ import annotations
 
 from collections.abc import Sequence
+from sys import intern
 from typing import Any, ClassVar
 
 from msgspec import Struct, field
@@ -21,6 +22,7 @@ from studio.stores.transcripts import content
 from studio.stores.transcripts.fold import Folded, merged
 from studio.stores.transcripts.items import CALLS, OUTPUTS, item_messages
 from studio.stores.transcripts.record import Record
+from studio.stores.transcripts.source import Source, loads
 from studio.stores.transcripts.turns import Turn
 
 Message = dict[str, Any]
@@ -32,13 +34,28 @@ class Piece(Struct):
     at: int
     """Place of the record in the woven transcript."""
     turn: str
-    data: bytes
+    own: bytes | None
+    """Its bytes, where they are not simply those of the record."""
     document: Any
+    """As it is stored; of a record of Claude Code the fields of `HEAD` alone, as there may be many."""
     said: list[Message]
     """What it says, in the reader's form."""
+    source: Source | None = None
     gone: bool = False
     """Dropped from the fork."""
     changed: bool = False
+
+    @property
+    def data(self) -> bytes:
+        """PatchError: the file was changed meanwhile."""
+        if self.own is not None:
+            return self.own
+        assert self.source is not None
+        return _bytes(self.source, self.record)
+
+    @data.setter
+    def data(self, new: bytes) -> None:
+        self.own = new
 
 
 class Line(Struct):
@@ -61,6 +78,12 @@ class Branch(Struct):
         return [line.wanted for line in self.lines if line.wanted is not None]
 
 
+HEAD = (
+    "type", "uuid", "timestamp", "version", "cwd", "entrypoint", "session_id", "isSidechain", "userType",
+    "sourceToolAssistantUUID", "compactMetadata",
+)  # fmt: skip
+_SHORT = 24
+"""Characters of a text that stands in many records; ids are longer."""
 _ORDER = {"answer": 0, "result": 1}
 
 
@@ -74,7 +97,7 @@ def of_branch(folded: Folded, turns: Sequence[Turn]) -> Branch:
         made = [piece for at, record in records for piece in _pieces(folded, turn, at, record)]
         branch.pieces += made
         branch.lines += lines_of(made, turn)
-        branch.queued += len(turn.queued)
+        branch.queued += sum(note.what != "command" for note in turn.queued)
     return branch
 
 
@@ -104,10 +127,8 @@ def lines_of(pieces: Sequence[Piece], turn: Turn) -> list[Line]:
 
 def _pieces(folded: Folded, turn: Turn, at: int, record: Record) -> list[Piece]:
     source = folded.woven.files[record.file].source
-    data = source.bytes_at(record.offset, record.length)
-    if len(data) != record.length:
-        raise PatchError(f"A record of {source.path} cannot be read any more.", "Open it again.", "moved")
-    document = folded.document(record)
+    data = _bytes(source, record)
+    document = loads(data)
     more = record.more or {}
     try:
         if more.get("response"):
@@ -118,7 +139,20 @@ def _pieces(folded: Folded, turn: Turn, at: int, record: Record) -> list[Piece]:
     except splice.NotThere as error:
         raise PatchError(f"A record of {source.path} is damaged: {error}.", "Fork at another turn.", "damaged") from error
     said = list(folded.readers[record.file].messages(record, document))
-    return [Piece(record, at, turn.id, data, document, said)]
+    if folded.woven.files[record.file].format == "claude-code" and isinstance(document, dict):
+        document = {name: _once(document[name]) for name in HEAD if name in document}
+    return [Piece(record, at, turn.id, None if place is None else data, document, said, source)]
+
+
+def _once(value: Any) -> Any:
+    return intern(value) if isinstance(value, str) and len(value) < _SHORT else value
+
+
+def _bytes(source: Source, record: Record) -> bytes:
+    data = source.bytes_at(record.offset, record.length)
+    if len(data) != record.length:
+        raise PatchError(f"A record of {source.path} cannot be read any more.", "Open it again.", "moved")
+    return data
 
 
 def _of_response(turn: Turn, at: int, record: Record, data: bytes, document: Any) -> list[Piece]:
@@ -426,7 +460,7 @@ def _text_places(piece: Piece, path: Path, layout: Layout) -> list[Path | None]:
         return []
     found: list[Path | None] = []
     for at, (one, end) in enumerate(inside):
-        block = _loads(piece.data[one:end])
+        block = loads(piece.data[one:end])
         if layout.is_block(block):
             has_text = isinstance(block, dict) and isinstance(block.get("text"), str)
             found.append((*path, at, "text") if has_text else None)
@@ -436,7 +470,7 @@ def _text_places(piece: Piece, path: Path, layout: Layout) -> list[Path | None]:
 def _content(data: bytes, path: Path, new: Any, text_type: str) -> tuple[bytes, list[str]]:
     """Another content for a message; blocks that are as they were shown keep their bytes."""
     start, end = splice.find(data, path)
-    stored = _loads(data[start:end])
+    stored = loads(data[start:end])
     if isinstance(new, str):
         if not isinstance(stored, list):
             if isinstance(stored, str) and stored.startswith('{"output"'):
@@ -482,12 +516,6 @@ def _content(data: bytes, path: Path, new: Any, text_type: str) -> tuple[bytes, 
         else:
             out.append(splice.encoded(one))
     return splice.put(data, path, b"[" + b",".join(out) + b"]"), []
-
-
-def _loads(data: bytes) -> Any:
-    from studio.stores.transcripts.source import loads
-
-    return loads(data)
 
 
 def result_ids(pieces: Sequence[Piece]) -> set[str]:

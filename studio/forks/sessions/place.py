@@ -66,7 +66,7 @@ def folder_of(source: str) -> Path:
     return base / (key_of(os.path.realpath(source), "") + FOLDER)
 
 
-def store(source: str, name: str, data: bytes) -> str:
+def store(source: str, name: str, data: bytes | bytearray) -> str:
     """Write a fork into the folder of its source. Raises PatchError where that cannot be."""
     folder = folder_of(source)
     try:
@@ -88,7 +88,7 @@ def note(sheet: Sheet) -> None:
         add(sheet.path + SHEET, msgspec.json.encode(sheet), 0o600)
 
 
-def add(path: str, data: bytes, mode: int) -> None:
+def add(path: str, data: bytes | bytearray, mode: int) -> None:
     """A new file, whole or not there at all. FileExistsError: there is one of that name, which stays as it is."""
     folder = os.path.dirname(path)
     at, temporary = tempfile.mkstemp(prefix=".studio-", suffix=".part", dir=folder)
@@ -118,7 +118,7 @@ def add(path: str, data: bytes, mode: int) -> None:
             os.close(place)
 
 
-def _write_new(path: str, data: bytes, mode: int) -> None:
+def _write_new(path: str, data: bytes | bytearray, mode: int) -> None:
     at = os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY, mode)
     try:
         view = memoryview(data)

@@ -72,7 +72,7 @@ class Made(Struct):
 
     session: str
     name: str
-    data: bytes
+    data: bytes | bytearray
     format: str
     cwd: str | None
     target: str | None

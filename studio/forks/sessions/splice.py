@@ -155,7 +155,7 @@ def put(data: bytes, path: Path, new: bytes) -> bytes:
 
 def with_fields(data: bytes, fields: dict[str, Any], path: Path = ()) -> bytes:
     """The object at a path with these fields set: in place where they stand (each time), else as its last ones."""
-    start = find(data, path)[0]
+    start = find(data, path)[0] if path else _skip(data, 0)
     there = members(data, start)
     changes: list[tuple[Span, bytes]] = []
     fresh: list[bytes] = []
@@ -165,8 +165,7 @@ def with_fields(data: bytes, fields: dict[str, Any], path: Path = ()) -> bytes:
         if not named:
             fresh.append(encoded(name) + b":" + encoded(value))
     if fresh:
-        close = end_of(data, start) - 1
-        before = there[-1].value[1] if there else close
+        before = there[-1].value[1] if there else end_of(data, start) - 1
         changes.append(((before, before), (b"," if there else b"") + b",".join(fresh)))
     return replaced(data, changes)
 

@@ -12,6 +12,7 @@ from typing import Any
 from studio.stores.transcripts import content
 from studio.stores.transcripts.claude import said
 from studio.stores.transcripts.items import chain
+from studio.stores.transcripts.names import word
 from studio.stores.transcripts.record import Indexed, Kind, Record, moment, whole
 from studio.stores.transcripts.source import loads
 
@@ -110,7 +111,7 @@ class Chat:
             }
             return [made]
         if role == "tool":
-            made = {"type": "tool", "id": record.id, "tool_call_id": fields.get("tool_call_id"), "content": shown}
+            made = {"type": "tool", "id": record.id, "tool_call_id": word(fields.get("tool_call_id")) or None, "content": shown}
             if isinstance(fields.get("name"), str):
                 made["name"] = fields["name"]
             return [{**made, "status": "error"} if fields.get("status") == "error" else made]

@@ -12,6 +12,7 @@ import msgspec
 from msgspec import UNSET, Struct, UnsetType, field
 
 from studio.stores.transcripts import content
+from studio.stores.transcripts.names import Names, word
 from studio.stores.transcripts.record import NO_TOKENS, Indexed, Kind, Note, Record, Tokens, moment, whole
 from studio.stores.transcripts.source import loads
 
@@ -31,6 +32,10 @@ INTERRUPTED = "[Request interrupted by user"
 _COMMAND = re.compile(
     r"\s*<(command-name|command-message|command-args|local-command-stdout|local-command-stderr|bash-input|bash-stdout)>"
 )
+_COMMAND_NAME = re.compile(r"<command-name>\s*/?([^<]*?)\s*</command-name>")
+_COMMAND_ARGS = re.compile(r"<command-args>(.*?)</command-args>", re.DOTALL)
+_SHELL_INPUT = re.compile(r"<bash-input>(.*?)</bash-input>", re.DOTALL)
+_TYPED = re.compile(r"/[A-Za-z][\w:.-]*(?=\s|$)")
 _NOTIFIED = re.compile(r"\s*<task-notification>")
 _TOOL_USE = re.compile(r"<tool-use-id>\s*([^<\s]+)\s*</tool-use-id>")
 _TASK = re.compile(r"<task-id>\s*([^<\s]+)\s*</task-id>")
@@ -135,7 +140,7 @@ class Reading(Struct):
 _decode = msgspec.json.Decoder(_Line).decode
 _words = msgspec.json.Decoder(_Said)
 _started = msgspec.json.Decoder(_Result)
-SHOWN_BESIDE = frozenset(("api_error", "local_command", "away_summary"))
+SHOWN_BESIDE = Names(("api_error", "local_command", "away_summary"))
 """Records of the program that are shown beside the messages."""
 
 
@@ -292,6 +297,8 @@ class Claude:
                 more["carried"] = carried
         elif kind == "attachment" and b'"queued_command"' in data:
             more["queued"] = True
+        elif kind == "system" and found.subtype == "local_command":
+            _name_command(content.text_of((loads(data) or {}).get("content")), more)
 
     @staticmethod
     def _agent(data: bytes, more: dict[str, Any]) -> None:
@@ -324,6 +331,7 @@ class Claude:
             more["agent"] = task[1] if task else None
             return "result"
         if found.isMeta or _COMMAND.match(text):
+            _name_command(text, more)
             return "result" if record.results else "context"
         record.said = said(text)
         if found.isSidechain or record.lane:
@@ -389,7 +397,7 @@ class Claude:
             record.kind == "result" and (record.more or {}).get("agent") and not record.results
         ):
             call = (record.more or {}).get("notifies")
-            found.append({"type": "tool", "id": record.id, "name": "agent", "tool_call_id": call, "content": shown})
+            found.append({"type": "tool", "id": record.id, "name": "agent", "tool_call_id": word(call) or None, "content": shown})
         else:
             found.append({"type": "human", "id": record.id, "content": shown})
         return found
@@ -416,8 +424,13 @@ class Claude:
         rest = held
         if isinstance(held, list):
             calls = [
-                {"id": one.get("id"), "name": str(one.get("name", "?")), "args": one.get("input"), "type": "tool_call"}
-                for one in held
+                {
+                    "id": word(one.get("id"), f"call:{at}"),
+                    "name": str(one.get("name", "?")),
+                    "args": one.get("input"),
+                    "type": "tool_call",
+                }
+                for at, one in enumerate(held)
                 if _is(one, "tool_use")
             ]
             rest = [one for one in held if not _is(one, "tool_use")]
@@ -435,7 +448,7 @@ class Claude:
         made = {
             "type": "tool",
             "id": record.id,
-            "tool_call_id": block.get("tool_use_id"),
+            "tool_call_id": word(block.get("tool_use_id")) or None,
             "content": content.shown(block.get("content")),
         }
         if block.get("is_error"):
@@ -502,6 +515,20 @@ def _link_carried(records: Sequence[Record]) -> None:
             is_below = record.parent in carried and record.line > boundary.line
             if is_below and record.id not in carried and record is not boundary and not (record.more or {}).get("logical"):
                 record.parent = anchor
+
+
+def _name_command(text: str, more: dict[str, Any]) -> None:
+    """Keep what a person typed for the command of this row, as the queue has it: `/compact keep the list`, `!ls`."""
+    name, args, shell = _COMMAND_NAME.search(text), _COMMAND_ARGS.search(text), _SHELL_INPUT.search(text)
+    if name is not None:
+        more["typed"] = (said(f"/{name[1]} {args[1].strip() if args is not None else ''}"),)
+    elif shell is not None:
+        more["typed"] = said(shell[1]), said("!" + shell[1].strip())
+
+
+def is_command(text: str) -> bool:
+    """Whether a typed text is a command of the program, and no path."""
+    return _TYPED.match(text.strip()) is not None
 
 
 def said(text: str) -> int:

@@ -15,6 +15,7 @@ from msgspec import Struct
 from studio.stores.transcripts import content
 from studio.stores.transcripts.claude import said
 from studio.stores.transcripts.items import ANSWERED, CALLS, OUTPUTS, item_messages
+from studio.stores.transcripts.names import Names
 from studio.stores.transcripts.record import NOT_COUNTED, Indexed, Note, Record, Tokens, moment, whole
 from studio.stores.transcripts.source import loads
 
@@ -28,7 +29,7 @@ CONTEXT = (
     "<user_shell_command",
 )
 FAILED = ("unsupported call", "failed", "error", "execution error", "apply_patch verification failed", "aborted by user")
-SHELLS = frozenset(("shell", "exec_command", "local_shell", "container.exec", "exec", "shell_command"))
+SHELLS = Names(("shell", "exec_command", "local_shell", "container.exec", "exec", "shell_command"))
 
 
 class _Payload(Struct):
@@ -98,6 +99,7 @@ class Codex:
         elif kind == "compacted":
             record.kind = "boundary"
             self._chain(to, record, data, found.ordinal)
+            self._attribute(to, record)
             state["step"] = ""
         elif kind == "turn_context":
             self._context(to, data)
@@ -225,8 +227,9 @@ class Codex:
         if payload.type == "token_count":
             info = ((loads(data) or {}).get("payload") or {}).get("info")
             total = info.get("total_token_usage") if isinstance(info, dict) else None
+            last = info.get("last_token_usage") if isinstance(info, dict) else None
             if isinstance(total, dict):
-                self._total(to, normal(total))
+                self._total(to, normal(total), normal(last) if isinstance(last, dict) else None)
         elif payload.type == "thread_rolled_back":
             undone = int(payload.num_turns or 0)
             prompts = state["prompts"]
@@ -241,28 +244,34 @@ class Codex:
                     above = place.get(above.parent or "")
                 del prompts[-undone:]
                 state["step"] = ""
+        elif payload.type == "task_started":
+            state["step"] = ""  # what a model says from here on is another answer: the summary of a compaction, for instance
         elif payload.type == "turn_aborted" and state["last"]:
             to.notes.append(Note(record, "turn-aborted"))
 
-    def _total(self, to: Indexed, total: Tokens) -> None:
+    def _total(self, to: Indexed, total: Tokens, latest: Tokens | None) -> None:
         """A running total of the thread: the difference belongs to the answer that is written around it."""
         state = to.state
         before: Tokens = state["total"] or (0, 0, 0, 0)
         if total == before:
             return
         grown = tuple(now - then for now, then in zip(total, before, strict=True))
-        if any(one < 0 for one in grown):
+        if any(one < 0 for one in grown) or (state.get("early") and total == latest):
             grown = total  # counted anew by another process
         state["total"] = total
         state["first"] = state["first"] or (before, total)
         last = next((one for one in reversed(to.records) if one.kind == "answer"), None)
-        is_new = last is None or last.tokens is not None or to.records[-1].kind in ("prompt", "context")
-        if is_new:
-            state["pending"] = grown  # written before the items of its answer
-        elif last is not None:
+        between = not to.records or to.records[-1].kind in ("prompt", "context", "boundary")
+        if "early" not in state:
+            state["early"] = between  # 0.36 writes each count before the items of its answer, later versions after them
+        if state["early"] or between or last is None or last.tokens is not None:
+            held = state.get("pending") or (0, 0, 0, 0)
+            state["pending"] = tuple(one + more for one, more in zip(held, grown, strict=True))
+        else:
             last.tokens = grown  # type: ignore[assignment]
 
     def _attribute(self, to: Indexed, record: Record) -> None:
+        """What was counted before an answer, or before the boundary of a compaction, which a model wrote, too."""
         pending = to.state.pop("pending", None)
         if pending is not None:
             record.tokens = pending

@@ -7,15 +7,17 @@ import re
 from collections.abc import Iterator
 from typing import Any
 
+from studio.stores.transcripts.names import Names
+
 TEXT_LIMIT = 1_000_000
 """Characters of a text that a state holds; the record has the rest."""
 CHIP = 512
 """Characters of base64 from which on it is shown as a chip."""
 PATCH_LIMIT = 100_000
 
-EDITS = frozenset(("Edit", "MultiEdit", "Write", "NotebookEdit", "Update"))
-TASKS = frozenset(("TaskCreate", "TaskUpdate"))
-TODOS = frozenset(("TodoWrite", "update_plan"))
+EDITS = Names(("Edit", "MultiEdit", "Write", "NotebookEdit", "Update"))
+TASKS = Names(("TaskCreate", "TaskUpdate"))
+TODOS = Names(("TodoWrite", "update_plan"))
 _PATCHED = re.compile(r"^\*\*\* (Add|Update|Delete) File: (.+?)\s*$", re.MULTILINE)
 _MOVED = re.compile(r"^\*\*\* Move to: (.+?)\s*$", re.MULTILINE)
 

@@ -11,13 +11,13 @@ from typing import Any
 
 from msgspec import Struct, field
 
+from studio.stores.sniff import first_bytes
 from studio.stores.transcripts.adopted import Fork
-from studio.stores.transcripts.sniff import HEAD, sniff_head
+from studio.stores.transcripts.sniff import HEAD, START, is_session, sniff_head
 from studio.stores.transcripts.source import GZIP, loads
 
 MOST_FILES = 20_000
 DEEPEST = 9
-HEAD_KEYS = 64 << 10
 SKIPPED = frozenset(
     [
         "shell-snapshots",
@@ -133,12 +133,14 @@ def look_at(path: str) -> Found | None:
 
 def _look_at(path: str) -> Found | None:
     try:
-        with open(path, "rb") as file:
-            head = file.read(HEAD)
+        head = first_bytes(path, START)
+        is_sure = is_session(head)
+        if not is_sure and len(head) == START:
+            head = first_bytes(path, HEAD)
         modified = os.stat(path).st_mtime
     except OSError:
         return None
-    kind = sniff_head(head)
+    kind = "claude-code" if is_sure else sniff_head(head)
     if os.path.basename(path) == "history.jsonl" and kind == "raw":
         return None  # typed prompts of all sessions
     if kind is None or (kind == "raw" and not _NAMES.search(path)):
@@ -147,7 +149,7 @@ def _look_at(path: str) -> Found | None:
     if head.startswith(GZIP):
         head = zlib.decompressobj(31).decompress(head, HEAD)
     if kind == "claude-code":
-        start = head[:HEAD_KEYS]
+        start = head[:START]
         named = AGENT.match(os.path.basename(path))
         found.agent = named[1] if named else None
         session = _SESSION.search(start)

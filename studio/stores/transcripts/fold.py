@@ -16,7 +16,9 @@ from msgspec import Struct
 
 from studio.cache import LRU
 from studio.codec.lazylist import LazyList
-from studio.stores.transcripts import content
+from studio.prices import Prices
+from studio.stores.transcripts import content, costs
+from studio.stores.transcripts.names import Names
 from studio.stores.transcripts.record import NOT_COUNTED, Reader, Record
 from studio.stores.transcripts.turns import Turn, Woven
 
@@ -29,11 +31,8 @@ KEPT_EACH = 64
 START = "__start__"
 MODEL = "assistant"
 """What the task is called that gives an answer."""
-LOOKS = (
-    content.EDITS
-    | content.TASKS
-    | content.TODOS
-    | frozenset(("Read", "shell", "exec_command", "local_shell", "apply_patch", "exec"))
+LOOKS = Names(
+    (*content.EDITS, *content.TASKS, *content.TODOS, "Read", "shell", "exec_command", "local_shell", "apply_patch", "exec")
 )
 """Tools whose calls may change a channel."""
 COUNTS = ("input", "output", "cache_read", "cache_creation")
@@ -87,8 +86,8 @@ class Held(Struct):
 class Folded:
     """States of one woven transcript. Thread-safe."""
 
-    def __init__(self, woven: Woven, readers: Sequence[Reader]) -> None:
-        self.woven, self.readers = woven, readers
+    def __init__(self, woven: Woven, readers: Sequence[Reader], prices: Prices | None = None) -> None:
+        self.woven, self.readers, self.prices = woven, readers, prices
         self._lock = threading.RLock()
         self._said: LRU[str, Said] = LRU(SAID_KEPT, SAID_BYTES)
         self._last = Held([], [], [])
@@ -132,6 +131,9 @@ class Folded:
         for note in turn.queued:
             text = note.value[1] if isinstance(note.value, tuple) else ""
             ident = f"queued:{note.record.file}:{note.record.line}"
+            if note.what == "command":
+                rest.append({"type": "system", "id": ident, "name": "context", "content": content.cut(text)})
+                continue
             rest.append({"type": "human", "id": ident, "content": content.cut(text), "additional_kwargs": {"queued": True}})
         if ai is not None:
             if any(turn.tokens):
@@ -195,14 +197,15 @@ class Folded:
                     values[name] = found
             if record.model:
                 values["model"] = record.model
-        values.update(self.beside(turn))
+        beside = list(self.beside(turn))
+        values.update((name, value) for name, value in beside if name != "cost_usd")
         if any(turn.tokens):
             held = values.get("tokens") or dict.fromkeys(COUNTS, 0)
             values["tokens"] = {name: held[name] + count for name, count in zip(COUNTS, turn.tokens, strict=True)}
             values["context_tokens"] = turn.tokens[0] + turn.tokens[2] + turn.tokens[3]
-        cost = sum((record.more or {}).get("cost", 0) for record in records)
-        if cost:
-            values["cost_usd"] = round(values.get("cost_usd", 0) + cost, 10)
+        cost = costs.charged(values.get("cost_usd"), self.woven, turn, beside, self.prices)
+        if cost is not None:
+            values["cost_usd"] = cost
         if self.may_change(turn):
             for what, _, detail in said.effects if said is not None else self.effects(turn):
                 apply(values, what, detail)
@@ -296,7 +299,8 @@ def merged(one: dict[str, Any], more: dict[str, Any]) -> dict[str, Any]:
     """Two lines of one answer as one message."""
     parts = [as_blocks(one.get("content")), as_blocks(more.get("content"))]
     blocks = [*parts[0], *parts[1]]
-    made = {**one, "content": blocks[0]["text"] if len(blocks) == 1 and blocks[0].get("type") == "text" else blocks or ""}
+    only = blocks[0] if len(blocks) == 1 and isinstance(blocks[0], dict) and blocks[0].get("type") == "text" else {}
+    made = {**one, "content": only["text"] if isinstance(only.get("text"), str) else blocks or ""}
     made["tool_calls"] = [*(one.get("tool_calls") or ()), *(more.get("tool_calls") or ())]
     meta = {**(one.get("response_metadata") or {}), **(more.get("response_metadata") or {})}
     if meta:

@@ -8,6 +8,7 @@ from typing import Any
 
 from studio.stores.transcripts import content
 from studio.stores.transcripts.claude import said
+from studio.stores.transcripts.names import Names, word
 from studio.stores.transcripts.record import Indexed, Record, moment, whole
 from studio.stores.transcripts.source import loads
 
@@ -17,7 +18,7 @@ CALLS = {
     "computer_call": "computer", "code_interpreter_call": "code_interpreter", "image_generation_call": "image_generation",
     "mcp_call": "mcp", "tool_search_call": "tool_search",
 }  # fmt: skip
-OUTPUTS = frozenset(
+OUTPUTS = Names(
     [
         "function_call_output",
         "custom_tool_call_output",
@@ -28,7 +29,7 @@ OUTPUTS = frozenset(
         "tool_search_call_output",
     ]
 )
-ANSWERED = frozenset(("web_search", "file_search", "code_interpreter", "image_generation", "mcp", "tool_search"))
+ANSWERED = Names(("web_search", "file_search", "code_interpreter", "image_generation", "mcp", "tool_search"))
 """Tools of the service: their results are in the call itself or stay there."""
 
 
@@ -48,7 +49,7 @@ class Items:
             self._response(to, record, document)
             return
         record.id = str(document.get("id") or f"{to.source.name}:{line}:{offset}")
-        kind, role = document.get("type") or "message", document.get("role")
+        kind, role = word(document.get("type"), "message"), document.get("role")
         record.at = moment(document.get("created_at"))[0]
         if kind == "message" and role != "assistant":
             text = content.text_of(document.get("content"))
@@ -75,7 +76,7 @@ class Items:
         record.model = held.get("model") if isinstance(held.get("model"), str) else None
         output = held.get("output")
         items = [one for one in output if isinstance(one, dict)] if isinstance(output, list) else []
-        found = [item_call(one) for one in items if one.get("type") in CALLS]
+        found = [item_call(one) for one in items if word(one.get("type")) in CALLS]
         record.calls = tuple((ident, name) for ident, name, _ in found)
         done = [(ident, False) for ident, name, _ in found if name in ANSWERED]
         given = (
@@ -196,7 +197,7 @@ def item_output(item: dict[str, Any]) -> Any:
 
 def item_messages(item: dict[str, Any], ident: str) -> list[dict[str, Any]]:
     """An item as a message."""
-    kind, role = item.get("type") or "message", item.get("role")
+    kind, role = word(item.get("type"), "message") or "message", item.get("role")
     if kind == "message" or role is not None:
         shown = content.shown(item.get("content"))
         if role == "assistant":
@@ -208,7 +209,7 @@ def item_messages(item: dict[str, Any], ident: str) -> list[dict[str, Any]]:
         return [{"type": "ai", "id": ident, "content": held or "", "tool_calls": []}]
     if kind in OUTPUTS:
         call = item.get("id") if kind == "local_shell_call_output" else item.get("call_id")
-        return [{"type": "tool", "id": ident, "tool_call_id": call, "content": item_output(item)}]
+        return [{"type": "tool", "id": ident, "tool_call_id": word(call) or None, "content": item_output(item)}]
     if kind in CALLS:
         call_id, name, args = item_call(item)
         given = args if isinstance(args, dict) else {"input": args}

@@ -16,7 +16,7 @@ from pathlib import Path
 from studio import __version__
 from studio.datafolder import data_folder
 
-FORMAT = 1
+FORMAT = 4
 """Raised when what a reader makes of a file changes."""
 FOLDER = "index"
 MOST_FILES, MOST_BYTES = 64, 512 << 20

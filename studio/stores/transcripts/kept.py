@@ -1,4 +1,5 @@
-"""The index of a large file, kept in the data folder: an unchanged file is not read again, a grown one from its old end on.
+"""The index of a large file, kept in the data folder: an unchanged file is not read again. A session of Claude Code that grew is
+read from its old end on, a rollout as a whole: what it counts and rolls back may reach far up.
 
 It is taken only where the file is the same one, and its bytes at the places that were looked at (the first, the last, and some
 between) are those that were indexed. Records stand in columns; strings that come again are one object, as in a fresh index.
@@ -32,6 +33,9 @@ _KIND_OF = {kind: at for at, kind in enumerate(KINDS)}
 NONE, TEXT = -1, -2
 NO_TIME = -(2**63)
 SUFFIX = "index"
+FORMATS = frozenset((Claude.format, "codex", "codex-old"))
+TUPLES = frozenset(("base", "tokens"))
+"""Facts that are tuples."""
 
 
 class _Columns(Struct, array_like=True):
@@ -94,6 +98,8 @@ class _Kept(Struct, array_like=True):
     sessions: dict[str, int]
     last: str | None
     context: tuple[str | None, str | None, str | None]
+    counted: tuple[Tokens | None, tuple[Tokens, Tokens] | None]
+    """Of a rollout: its running total, and that before and after its first answer."""
     notes: list[_NoteRow]
     columns: _Columns
 
@@ -106,7 +112,7 @@ def load(path: str, kind: str, agent: str | None) -> tuple[Indexed, bool] | None
 
     None where the file must be read whole.
     """
-    if kind != Claude.format:
+    if kind not in FORMATS:
         return None
     source = Source(path)
     now = source.token()
@@ -123,8 +129,8 @@ def load(path: str, kind: str, agent: str | None) -> tuple[Indexed, bool] | None
         if now[2] != held.stat[2] or now[0] < held.complete or sample(path, held.complete) != held.sample:
             return None
         unchanged = now == held.stat and held.complete == now[0] and _changed(path) == held.changed
-        if not unchanged and now[0] == held.complete:
-            return None  # written to, and no longer than it was
+        if not unchanged and (now[0] == held.complete or kind != Claude.format):
+            return None  # written to, and no longer than it was, or nothing that is read on
         return _indexed(held, source, now if unchanged else held.stat), unchanged
     except (msgspec.DecodeError, ValueError, IndexError, TypeError, OverflowError):
         return None
@@ -133,11 +139,13 @@ def load(path: str, kind: str, agent: str | None) -> tuple[Indexed, bool] | None
 def save(indexed: Indexed) -> None:
     """Keep the index of a large file that ends in a whole line."""
     source = indexed.source
-    if not isinstance(indexed.state, Reading) or source.stat is None or not source.is_plain:
+    if indexed.format not in FORMATS or indexed.state is None or source.stat is None or not source.is_plain:
         return
     if source.stat[0] < LARGE or source.complete != source.stat[0]:
         return
     changed = _changed(source.path)
+    rollout = indexed.state if isinstance(indexed.state, dict) else {}
+    state = indexed.state if isinstance(indexed.state, Reading) else Reading()
     kept = _Kept(
         path=os.path.realpath(source.path),
         format=indexed.format,
@@ -155,9 +163,10 @@ def save(indexed: Indexed) -> None:
         problems=indexed.problems,
         told=[(one.kind, one.where, one.message) for one in source.problems],
         crlf=source.noted_crlf,
-        sessions=indexed.state.sessions,
-        last=indexed.state.last,
-        context=(indexed.state.cwd, indexed.state.git_branch, indexed.state.permission_mode),
+        sessions=state.sessions,
+        last=state.last,
+        context=(state.cwd, state.git_branch, state.permission_mode),
+        counted=(rollout.get("total"), rollout.get("first")),
         notes=[],
         columns=_columns(indexed.records),
     )
@@ -252,9 +261,12 @@ def _indexed(held: _Kept, source: Source, stat: tuple[int, int, int]) -> Indexed
     source.problems = [Problem(*one) for one in held.told]
     one = Indexed(held.format, source, held.session, agent=held.agent)
     one.problems, one.unknown, one.total, one.repeats = held.problems, held.unknown, held.total, held.repeats
-    one.facts = held.facts
+    one.facts = {name: tuple(value) if name in TUPLES and value is not None else value for name, value in held.facts.items()}
     cwd, git_branch, permission_mode = held.context
-    one.state = Reading(held.sessions, held.last, cwd, git_branch, permission_mode)
+    if held.format == Claude.format:
+        one.state = Reading(held.sessions, held.last, cwd, git_branch, permission_mode)
+    else:
+        one.state = {"total": held.counted[0], "first": held.counted[1]}
     one.records = _records(held.columns)
     ids = held.columns.ids
     for row in held.notes:

@@ -1,4 +1,7 @@
-"""Which format a file is in, told by its content past bookkeeping lines: the first `LINES` records that can be parsed decide."""
+"""Which format a file is in, told by its content past bookkeeping lines: the first `LINES` records that can be parsed decide.
+
+A file that begins with `SURE` records of Claude Code and nothing else is a session of it; no more of that one is read.
+"""
 
 from __future__ import annotations
 
@@ -9,15 +12,17 @@ from typing import Any
 import msgspec
 from msgspec import UNSET, Struct, UnsetType
 
+from studio.stores.sniff import first_bytes
 from studio.stores.transcripts.claude import KNOWN
+from studio.stores.transcripts.names import Names
 from studio.stores.transcripts.source import BOM, GZIP, UTF16, loads, whole_records
 
-HEAD = 256 << 10
-LINES = 200
+START, HEAD = 64 << 10, 256 << 10
+LINES, SURE = 200, 20
 CODEX = frozenset(
     ("session_meta", "response_item", "event_msg", "turn_context", "compacted", "world_state", "token_usage_record")
 )
-ITEMS = frozenset(
+ITEMS = Names(
     [
         "message", "reasoning", "function_call", "function_call_output", "custom_tool_call", "custom_tool_call_output",
         "local_shell_call", "local_shell_call_output", "shell_call", "shell_call_output", "apply_patch_call",
@@ -45,14 +50,25 @@ _named = msgspec.json.Decoder(_Named)
 def sniff(path: str) -> str | None:
     """The name of a format, `raw` for other lines of JSON objects, `empty`, or None for what is no transcript."""
     try:
-        with open(path, "rb") as file:
-            head = file.read(HEAD)
+        head = first_bytes(path, HEAD)
     except OSError:
         return None
     return sniff_head(head)
 
 
+def is_session(start: bytes) -> bool:
+    """Whether its first lines are records of Claude Code and nothing else, so many that the rest is not asked."""
+    sure = at = 0
+    while sure < SURE and (end := start.find(b"\n", at)) >= 0:
+        if not _of_session(start[at:end]):
+            return False
+        sure, at = sure + 1, end + 1
+    return sure == SURE
+
+
 def sniff_head(head: bytes) -> str | None:
+    if is_session(head):
+        return "claude-code"
     if not head:
         return "empty"
     whole = len(head) < HEAD

@@ -14,14 +14,16 @@ from studio.errors import OpenError, PatchError
 from studio.history.gathered import Gathered
 from studio.history.packed import BATCH
 from studio.model import Address, Checkpoint, Problem, RawCheckpoint, Status, WriteRow
+from studio.prices import Prices
 from studio.stores.base import Capability, ThreadKeys
 from studio.stores.outline import Summary
-from studio.stores.transcripts import cards
+from studio.stores.transcripts import cards, costs, parts
 from studio.stores.transcripts.adopted import Fork, of_sources
 from studio.stores.transcripts.cards import Card, Look
 from studio.stores.transcripts.finding import Found, Group, beside, groups, look_at, transcripts_in
+from studio.stores.transcripts.parts import Part
 from studio.stores.transcripts.record import iso
-from studio.stores.transcripts.transcript import Transcript, stat_of, turn_source
+from studio.stores.transcripts.transcript import COST, Transcript, stat_of, turn_source
 from studio.stores.transcripts.turns import Turn
 
 T = TypeVar("T")
@@ -62,7 +64,11 @@ class TranscriptStore:
         self._summed: dict[str, Summary] = {}
         self._looks: dict[str, Look] = {}
         self._has_new_cards = False
+        self._parts: list[Part] = []
+        """What further processes read for a list that is under way."""
+        self._only: frozenset[str] | None = None
         self._forks: list[Fork] = []
+        self._prices: Prices | None = None
         self._refresh()
         if not self._known:
             raise OpenError(f"There is no transcript in {self.location}.", "Name a .jsonl file of a session.", NO_TRANSCRIPT)
@@ -103,7 +109,21 @@ class TranscriptStore:
                 known[old.thread_id] = old
             else:
                 known[group.thread_id] = Transcript(group)
+                known[group.thread_id].prices = self._prices
         self._known = known
+
+    def set_prices(self, prices: Prices) -> None:
+        """Estimate what answers cost where nobody recorded it; before anything is read."""
+        with self._lock:
+            self._prices = prices
+            for one in self._known.values():
+                one.prices = prices
+                one.let_go()
+
+    def take_branch(self, address: Address) -> bool:
+        """Take the branch through a turn for the active one of its transcript, instead of what the rule chose."""
+        one = self.transcript(address.thread_id)
+        return one is not None and one.choose(address.checkpoint_id)
 
     def set_forks(self, forks: Sequence[Fork]) -> None:
         """Read these forks of ours along with the sessions that they were made from."""
@@ -178,11 +198,13 @@ class TranscriptStore:
     def token(self) -> object:
         with self._lock:
             paths = self._paths()
+            chosen = tuple(one.chosen for one in self._known.values() if one.chosen is not None)
         own = stat_of(self.location)
         if own is None:
             return (None,)
         forks = [fork.path for fork in self._forks]
-        return (own if not os.path.isdir(self.location) else own[2], *((path, stat_of(path)) for path in (*paths, *forks)))
+        where = own if not os.path.isdir(self.location) else own[2]
+        return (where, chosen, *((path, stat_of(path)) for path in (*paths, *forks)))
 
     def problems(self) -> list[Problem]:
         """Of the transcripts that were looked at."""
@@ -201,6 +223,8 @@ class TranscriptStore:
         return [Problem(*problem) for problem in card.problems] if card is not None else []
 
     def close(self) -> None:
+        for part in self._parts:
+            part.stop()
         if self._has_new_cards:
             self._has_new_cards = False
             cards.save(self.location, list(self._cards.values()))
@@ -210,12 +234,20 @@ class TranscriptStore:
 
     def _card(self, one: Transcript) -> Card | None:
         """Its card, where that holds for its files as they are."""
+        part = next((part for part in self._parts if one.thread_id in part.threads), None)
+        if part is not None:
+            self._parts.remove(part)
+            made = part.cards()
+            self._cards |= {card.first: card for card in made}
+            self._has_new_cards = self._has_new_cards or bool(made)
         card = self._cards.get(self._first(one.group)) if not one.is_read else None
-        if card is None or card.thread_id != one.thread_id:
+        if card is None or card.thread_id != one.thread_id or one.chosen is not None:
             return None
         return card if cards.files_now([*one.paths(), *one.beside()]) == card.files else None
 
     def _make_card(self, one: Transcript, facts: dict[str, Any]) -> None:
+        if one.chosen is not None:
+            return  # what a person chose for this call is nothing to keep
         summary = self._summed.pop(one.thread_id, None)
         files = cards.files_now([*one.paths(), *one.beside()])
         if summary is None or files is None or not one.as_read([then[:3] for _, then in files[: len(one.paths())]]):
@@ -244,9 +276,29 @@ class TranscriptStore:
             status, [text[: cards.TEXT] for text in texts],
         )  # fmt: skip
 
+    def share(self, work: Callable[[], object]) -> None:
+        """Let further processes begin with the later parts of a list that has much to read. `work` goes through a whole list; in
+        such a process `threads` gives its part alone."""
+        if self._parts:
+            return
+
+        def read(wanted: frozenset[str]) -> list[Card]:
+            self._only, self._cards = wanted, {}
+            work()
+            return list(self._cards.values())
+
+        unread = [one for one in self._transcripts() if not one.is_read and self._card(one) is None]
+        sizes = [sum(then[0] for _, then in cards.files_now(one.paths()) or ()) for one in unread]
+        for stretch in parts.divided(sizes, parts.number(sum(sizes)))[1:]:
+            part = parts.begin([unread[at].thread_id for at in stretch], read) if stretch else None
+            if part is not None:
+                self._parts.append(part)
+
     def threads(self) -> Iterator[ThreadKeys]:
         """Newest first."""
         for one in self._transcripts():
+            if self._only is not None and one.thread_id not in self._only:
+                continue
             card = self._card(one)
             if card is not None:
                 self._told[one.thread_id], one.spaces = card, card.spaces
@@ -306,11 +358,21 @@ class TranscriptStore:
         one, card = self.transcript(thread_id), self._told.get(thread_id)
         if one is None:
             return {}
-        if not one.is_read and card is not None:
-            return card.facts
+        if not one.is_read and card is not None and (COST in card.facts or self._prices is None):
+            return self._priced(card.facts)
         facts = one.facts()
         self._make_card(one, facts)
-        return facts
+        return self._priced(facts)
+
+    def thread_title(self, thread_id: str) -> str:
+        one = self.transcript(thread_id)
+        return (one.title if one is not None else None) or ""
+
+    def _priced(self, facts: dict[str, Any]) -> dict[str, Any]:
+        """With the cost as it is told; nothing where it is not known."""
+        held = facts.get(COST)
+        cost = costs.told(held, self._prices) if held is not None else None
+        return {name: value if name != COST else cost for name, value in facts.items() if name != COST or cost is not None}
 
     def named(self, thread_id: str, ref: str) -> Address | None:
         """The turn of a record, an answer or a call."""

@@ -11,8 +11,9 @@ from typing import Any
 
 from studio.errors import OpenError
 from studio.model import Problem
+from studio.prices import Prices
 from studio.quiet import keep_for_good, no_collection
-from studio.stores.transcripts import kept
+from studio.stores.transcripts import costs, kept
 from studio.stores.transcripts.adopted import Fork, adopt
 from studio.stores.transcripts.claude import said
 from studio.stores.transcripts.finding import Group
@@ -21,8 +22,10 @@ from studio.stores.transcripts.record import Indexed, Reader, Record, Tokens
 from studio.stores.transcripts.source import Source, loads
 from studio.stores.transcripts.turns import AGENT_TOOLS, Lane, Turn, Woven, weave
 
+COST = "cost_usd"
 MANY = 20_000
 """Records of a transcript that are worth hiding from the garbage collector."""
+CHOSEN = "chosen with --active"
 
 
 class Transcript:
@@ -39,6 +42,10 @@ class Transcript:
         self._depth: dict[str, int] = {}
         self._callers_of: dict[str, tuple[str, str, str]] = {}
         self.spaces: tuple[str, ...] = ("",)
+        self.prices: Prices | None = None
+        """By which answers are estimated whose cost nobody recorded."""
+        self.chosen: str | None = None
+        """The turn whose branch a person took for the active one."""
 
     # ---- reading
 
@@ -109,6 +116,8 @@ class Transcript:
                 file.ours = True
                 adopt(file, fork)
         woven = weave(files, self._callers(), lambda record: _prompts(files, record))
+        if self.chosen is not None:
+            woven.take(self.chosen, CHOSEN)
         for file in files:
             woven.problems += file.source.problems
         if not woven.turns:
@@ -123,7 +132,7 @@ class Transcript:
         self._depth = {}
         self._callers_of = {lane.ns: caller for lane in woven.lanes.values() if (caller := _caller(woven, lane)) is not None}
         self.spaces = tuple(sorted({turn.ns for turn in woven.turns.values()})) or ("",)
-        self._folded = Folded(woven, readers)
+        self._folded = Folded(woven, readers, self.prices)
 
     def _index(self, path: str, kind: str, agent: str | None, fork: Fork | None = None) -> tuple[Indexed, Reader]:
         from studio.stores.transcripts.readers import reader_of
@@ -204,6 +213,14 @@ class Transcript:
             return woven.turn_of[at] or None
         return woven.by_call.get(ref)
 
+    def choose(self, turn_id: str) -> bool:
+        """Take the branch through a turn for the active one, before anything is shown and after the files have grown; False for a
+        subagent's turn."""
+        with self._lock:
+            taken = self.woven.take(turn_id, CHOSEN)
+            self.chosen = turn_id if taken else self.chosen
+            return taken
+
     def raw(self, turn: Turn) -> bytes:
         """Its records as stored, as one JSON array."""
         woven = self.woven
@@ -215,6 +232,11 @@ class Transcript:
 
     # ---- the whole
 
+    @property
+    def title(self) -> str | None:
+        """What the session is called, by a person or by its program."""
+        return title_of(self.woven.files, self.woven.place)
+
     def facts(self) -> dict[str, Any]:
         """What a list says of it beside what every thread has."""
         woven = self.woven
@@ -225,10 +247,11 @@ class Transcript:
         names = list(dict.fromkeys(file.session for file in own if file.session and file.agent is None))
         return {
             "format": woven.files[0].format if woven.files else None,
-            "title": title_of(woven.files, woven.place),
+            "title": self.title,
             "model": model,
             "tokens": tokens,
             **({"tokens_of_all_files": _named(woven.all_tokens)} if woven.all_tokens not in (None, woven.tokens) else {}),
+            COST: costs.whole(woven),
             "active": woven.why,
             "sessions": names,
             "files": [file.source.path for file in own],

@@ -15,12 +15,13 @@ from typing import Any, Literal
 from msgspec import Struct, field
 
 from studio.model import Problem
+from studio.stores.transcripts.names import Names
 from studio.stores.transcripts.record import NO_TOKENS, Indexed, Note, Record, Tokens, iso
 
 MOST_TOLD = 20
 """Problems of one kind that are told one by one."""
 NO_RESULTS: Mapping[str, bool] = MappingProxyType({})
-AGENT_TOOLS = frozenset(("Task", "Agent", "spawn_agent"))
+AGENT_TOOLS = Names(("Task", "Agent", "spawn_agent"))
 
 
 class Turn(Struct):
@@ -94,6 +95,22 @@ class Woven(Struct):
 
     def heads(self) -> list[str]:
         return [turn.id for turn in self.turns.values() if not turn.ns and not turn.children and turn.id not in self.ours]
+
+    def take(self, turn_id: str, why: str) -> bool:
+        """Make the branch through a turn the active one, up to the newest turn below it; False for a subagent's turn."""
+        turn = self.turns.get(turn_id)
+        if turn is None or turn.ns:
+            return False
+        leaves, todo = [], [turn]
+        while todo:
+            at = todo.pop()
+            mains = [self.turns[one] for one in at.children if one in self.turns and not self.turns[one].ns]
+            todo += mains
+            if not mains:
+                leaves.append(at)
+        self.head = max(leaves, key=lambda one: (_or_never(one.ended), one.records[-1])).id
+        self.why = why
+        return True
 
     def ends(self) -> list[str]:
         """The heads, and where a rollout ends that another one goes on from: each can be resumed."""
@@ -533,21 +550,30 @@ class _Weaver:
     # ---- what stands beside the tree
 
     def _queued(self) -> None:
-        """Prompts that were taken into a running turn and stand nowhere but in the queue."""
-        from studio.stores.transcripts.claude import said
+        """What was typed while a turn ran and stands nowhere but in the queue: prompts, and commands that left no row."""
+        from studio.stores.transcripts.claude import is_command, said
 
         for at, file in enumerate(self.files):
             if not any(note.what == "queue-operation" for note in file.notes):
                 continue
             waiting: dict[int, Note] = {}
             known = {record.said for record in file.records if record.said}
+            known.update(mark for record in file.records for mark in (record.more or {}).get("typed", ()))
+            queue: list[Note] = []
             for note in file.notes:
                 if note.what != "queue-operation" or not isinstance(note.value, tuple):
                     continue
                 operation, text = note.value
                 mark = said(text) if text else 0
-                if operation == "enqueue" and mark and mark not in known:
-                    waiting[mark] = note
+                if operation == "enqueue":
+                    queue.append(note)
+                    if mark and mark not in known:
+                        waiting[mark] = note
+                    continue
+                first = queue.pop(0) if queue else None
+                if operation == "dequeue" and first is not None and is_command(text := first.value[1] or ""):
+                    if waiting.get(said(text)) is first:  # the program ran it: the model was never told
+                        waiting[said(text)] = Note(first.record, "command", first.value)
             for note in waiting.values():
                 place = self.place.get(note.record.parent or "")
                 if place is None:

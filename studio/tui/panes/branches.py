@@ -76,7 +76,10 @@ def end(session: Session, found: Branches, side: int, chosen: int, pinned: Addre
 
 def first_difference(session: Session, found: Branches) -> Content:
     if found.first is None:
-        return draw.own("No difference: both did the same." if not found.ends.changes else "No superstep differs.", "$success")
+        if any(beside.how_of(pair) == "unread" for pair in found.steps):
+            return draw.own("No superstep that was compared differs; some cannot be.", "$wait")
+        same = not found.ends.changes and not found.ends.closed
+        return draw.own("No difference: both did the same." if same else "No superstep differs.", "$success")
     pair = found.steps[found.first]
     head = draw.own("First difference ", "$wait bold")
     if pair.left is None or pair.right is None:

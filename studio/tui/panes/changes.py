@@ -35,14 +35,13 @@ def build(point: Point, tree: CheckpointTree) -> tuple[Line, ...]:
     before = draw.number(row_of(tree, base), base) if base is not None else ""
     what = list(changes(found.changes, point.state, show_secrets=point.show_secrets, explained=found.explained, before=before))
     if not what:
-        what.append(Line(draw.own(noted.hidden_change(found) or _nothing_changed(point), "$quiet"), 1))
+        hidden = noted.hidden_change(found)
+        what.append(Line(draw.own(hidden or _nothing_changed(point), "$wait" if hidden else "$quiet"), 1))
     gap = explained_words.gap_between(found, point.row)
     if gap:
         what.insert(0, Line(draw.own(f"{labels.sentence(gap)}.", "$faint"), 1))
-    hidden = noted.hidden_base(found, point.against)
-    if hidden:
-        what.insert(0, Line(draw.own(f"{labels.sentence(hidden)}.", "$wait"), 1))
-    what.extend(_unchanged(point))
+    if not found.closed:
+        what.extend(_unchanged(point))
     then = scheduled(point.state, tree, point.runs)
     lines = [*then, BLANK, *what] if _wants_a_person(point.state) else [*what, BLANK, *then]
     caller = called_from(point, tree)
@@ -228,6 +227,8 @@ def inside(path: str, stored: Value, *, show_secrets: bool, editable: bool, most
         return (Line(draw.block(whole), 4, bar="$line"),) if len(stored) > 150 else ()
     if isinstance(stored, Tagged) and stored.kind == "args":
         return ()
+    if names := preview.untold(stored):
+        return tuple(Line(draw.text(name, width=340), 6, fold=True) for name in names)
     children = tagged.children(stored)
     if len(children) < 2 and not any(tagged.children(child) for _, child in children[:1]):
         return ()

@@ -25,6 +25,7 @@ NAME = 18
 RUNS = 24
 _ARROWS = {"down": "→", "back": "↑", "self": "↻"}
 _NEVER = "⇢"
+_THEN, _BESIDE = " → ", "   "
 _WAITS: dict[TaskStatus, tuple[str, str]] = {"failed": ("✕", "$error"), "paused": ("■", "$wait")}
 _LEGEND = {
     "●": "ran",
@@ -43,31 +44,36 @@ def counts_long(session: Session, tree: CheckpointTree, thread_id: str) -> bool:
     return len(tree) > AT_ONCE and not session.graphs_known(thread_id)
 
 
-def before(point: Point, tree: CheckpointTree, session: Session) -> tuple[Line, ...]:
-    """What to show while a long thread is counted: the last count, if there was one."""
+def before(point: Point, tree: CheckpointTree, session: Session, names: int = 0) -> tuple[Line, ...]:
+    """What to show while a long thread is counted: the last count, if there was one. `names` as for `build`."""
     said = Line(draw.own(f"Counting {len(tree):,} checkpoints…", "$faint"), 1)
     graphs = session.graphs_before(point.address.thread_id)
-    return (said, BLANK, *_lines(graphs, point, tree, session)) if graphs else (said,)
+    return (said, BLANK, *_lines(graphs, point, tree, session, names)) if graphs else (said,)
 
 
-def build(point: Point, tree: CheckpointTree, session: Session) -> tuple[Line, ...]:
-    """The lines of the pane. Counts the thread where nobody has yet."""
+def build(point: Point, tree: CheckpointTree, session: Session, names: int = 0) -> tuple[Line, ...]:
+    """The lines of the pane. Counts the thread where nobody has yet. `names`: the names alone, in lines of so many cells."""
     graphs = session.graphs(point.address.thread_id)
     if not graphs:
         return (Line(draw.own("This file does not tell which nodes ran in this thread.", "$quiet"), 1),)
-    return _lines(graphs, point, tree, session)
+    return _lines(graphs, point, tree, session, names)
 
 
-def _lines(graphs: tuple[SeenGraph, ...], point: Point, tree: CheckpointTree, session: Session) -> tuple[Line, ...]:
+def _lines(graphs: tuple[SeenGraph, ...], point: Point, tree: CheckpointTree, session: Session, names: int) -> tuple[Line, ...]:
     lines: list[Line] = []
     for graph in in_order(graphs, point.address):
         if lines:
             lines.append(BLANK)
-        lines.extend(_graph(graph, moment(session, tree, point.address, graph), point, tree))
+        lit = moment(session, tree, point.address, graph)
+        lines.extend(_head(graph, lit, point, edges=not names))
+        lines.extend(_names(graph, lit, point, names) if names else _edges(graph, lit, point, tree))
+        if graph.unnamed:
+            words = f"{labels.plural(graph.unnamed, 'run')} of a node that this file does not name"
+            lines.append(Line(draw.own(words, "$faint"), 3))
     return tuple(lines)
 
 
-def _graph(graph: SeenGraph, lit: Moment, point: Point, tree: CheckpointTree) -> list[Line]:
+def _head(graph: SeenGraph, lit: Moment, point: Point, *, edges: bool) -> list[Line]:
     nodes = sum(node.runs > 0 and not is_end(node.name) for node in graph.nodes)
     facts = f" · {labels.plural(nodes, 'node')} · {labels.edges(graph)}"
     lines = [Line(draw.own(labels.graph_name(graph.ns), "bold") + draw.own(facts, "$faint"), 1)]
@@ -75,9 +81,15 @@ def _graph(graph: SeenGraph, lit: Moment, point: Point, tree: CheckpointTree) ->
         lines.append(Line(draw.own(f"beside the code of {gate.line(graph.code, 200)}", "$faint"), 3))
     marks = {_mark(node.name, lit, point)[0] for node in graph.nodes}
     keys = [f"{mark} {words}" for mark, words in _LEGEND.items() if mark in marks]
-    keys += [words for there, words in _edge_kinds(graph) if there]
+    keys += [words for there, words in _edge_kinds(graph) if there and edges]
     if keys:
         lines.append(Line(draw.own("   ".join(keys), "$faint"), 3))
+    return lines
+
+
+def _edges(graph: SeenGraph, lit: Moment, point: Point, tree: CheckpointTree) -> list[Line]:
+    """A line for each node, with the edges that leave it."""
+    lines: list[Line] = []
     place = {node.name: at for at, node in enumerate(graph.nodes)}
     pairs = [(place[edge.source], place[edge.target]) for edge in graph.edges]
     found = ranked(len(graph.nodes), pairs, place.get(START), place.get(END))
@@ -101,10 +113,45 @@ def _graph(graph: SeenGraph, lit: Moment, point: Point, tree: CheckpointTree) ->
             corner = " " if len(rank) == 1 else "┌" if at == 0 else "└" if at == len(rank) - 1 else "├"
             targets = [shown for _, shown in sorted(out.get(graph.nodes[one].name, []), key=lambda item: item[0])]
             lines.append(_node(graph.nodes[one], corner, targets, column, lit, point, tree))
-    if graph.unnamed:
-        words = f"{labels.plural(graph.unnamed, 'run')} of a node that this file does not name"
-        lines.append(Line(draw.own(words, "$faint"), 3))
     return lines
+
+
+def _names(graph: SeenGraph, lit: Moment, point: Point, cells: int) -> list[Line]:
+    """The whole graph in few lines: the nodes of a rank side by side, a chain of single ones with arrows between them."""
+    place = {node.name: at for at, node in enumerate(graph.nodes)}
+    pairs = {(place[edge.source], place[edge.target]) for edge in graph.edges}
+    found = ranked(len(graph.nodes), sorted(pairs), place.get(START), place.get(END))
+    ranks = found.ranks if found is not None else tuple((at,) for at in range(len(graph.nodes)))
+    groups: list[tuple[str, list[int]]] = []
+    """(what stands between, nodes)."""
+    for rank in ranks:
+        if len(rank) == 1 and groups and groups[-1][0] == _THEN and (groups[-1][1][-1], rank[0]) in pairs:
+            groups[-1][1].append(rank[0])
+        else:
+            groups.append((_THEN if len(rank) == 1 else _BESIDE, list(rank)))
+    lines: list[Line] = []
+    for between, nodes in groups:
+        parts: list[tuple[Content, bool]] = []
+        for one in nodes:
+            mark, style = _mark(graph.nodes[one].name, lit, point)
+            shown = draw.own(f"{mark} ", style) + _name(graph.nodes[one], mark, style)
+            begins = not parts or parts[-1][0].cell_length + len(between) + shown.cell_length > cells - 4
+            marked = _lit(graph.nodes[one].name, lit)
+            if begins:
+                parts.append((draw.own("→ ", "$faint") + shown if parts and between == _THEN else shown, marked))
+            else:
+                parts[-1] = (parts[-1][0] + draw.own(between, "$faint") + shown, parts[-1][1] or marked)
+        for at, (shown, marked) in enumerate(parts):
+            corner = (
+                " " if between == _THEN else "─" if len(parts) == 1 else "┌" if not at else "└" if at == len(parts) - 1 else "├"
+            )
+            lines.append(Line(draw.own(f"{corner} ", "$line") + shown, 1, hanging=4, mark=marked))
+    return lines
+
+
+def _lit(name: str, lit: Moment) -> bool:
+    """Whether it is what the checkpoint is about: what ran, else what is next or lies around it."""
+    return name in lit.ran if lit.ran else name in lit.next or name == lit.inside
 
 
 def _edge_kinds(graph: SeenGraph) -> list[tuple[bool, str]]:
@@ -136,8 +183,7 @@ def _node(
     node: SeenNode, corner: str, targets: list[Content], column: int, lit: Moment, point: Point, tree: CheckpointTree
 ) -> Line:
     mark, style = _mark(node.name, lit, point)
-    name = draw.own(_named(node), style if mark != "○" else "$faint" if is_end(node.name) or not node.runs else "")
-    head = draw.own(f"{corner} ", "$line") + draw.own(f"{mark} ", style) + name
+    head = draw.own(f"{corner} ", "$line") + draw.own(f"{mark} ", style) + _name(node, mark, style)
     gap = Content(" " * max(2, column - head.cell_length))
     made = last_runs(tree, point.address.thread_id, node, RUNS)
     runs = tuple(Line(draw.text(f"#{tree.number(one)}", "$quiet"), 5, address=one) for one in reversed(made))
@@ -147,4 +193,9 @@ def _node(
         address=made[-1] if made else None,
         folded=runs if len(runs) > 1 else (),
         hanging=column,
+        mark=_lit(node.name, lit),
     )
+
+
+def _name(node: SeenNode, mark: str, style: str) -> Content:
+    return draw.own(_named(node), style if mark != "○" else "$faint" if is_end(node.name) or not node.runs else "")

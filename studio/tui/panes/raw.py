@@ -34,6 +34,10 @@ def build(point: Point, problems: Sequence[Problem] = ()) -> tuple[Line, ...]:
     ]
     lines = [Line(draw.own("Record", "bold"), 1)]
     lines += [_fact(name, draw.text(words, width=400)) for name, words in facts]
+    if names := labels.imports(state):
+        rows = tuple(Line(draw.text(name, width=340), 5, fold=True) for name in names)
+        head = draw.own("▸ ", "$faint") + draw.own(labels.sentence(labels.would_import(names)), "bold")
+        lines += [BLANK, Line(head, 1, folded=rows)]
     lines += [BLANK, *_section("Metadata", state.metadata, point.show_secrets)]
     lines += [BLANK, *_section("Scheduling channels", state.internal, point.show_secrets)]
     lines += [BLANK, *_section("Channel versions", state.channel_versions, True, fold=True)]

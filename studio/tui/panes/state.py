@@ -4,20 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from textwrap import wrap
 from typing import TYPE_CHECKING, ClassVar
 
 from rich.style import Style
 from rich.text import Text
 from textual import work
 from textual.binding import Binding, BindingType
+from textual.widget import Widget
 from textual.widgets import Tree
 from textual.widgets.tree import TreeNode
 
 from studio import tagged
 from studio.errors import StudioError
 from studio.model import Value
-from studio.render import gate, labels, masking, pairs, preview, sizes
-from studio.tui import draw
+from studio.render import gate, labels, masking, pairs, preview, secrets, sizes
+from studio.tui import draw, names
 from studio.tui.messages import PathChosen, PathSelected
 from studio.tui.point import Point
 
@@ -27,6 +29,8 @@ MOST_LOST = 60
 if TYPE_CHECKING:
     from studio.session import Session
 
+MARGIN = 6
+"""Columns of a line of the tree that its words cannot use."""
 CHUNK = 200
 """Children added at once; the rest waits behind a line that tells how many."""
 MOST_SIZES = 40
@@ -100,11 +104,10 @@ class StatePane(Tree[Item]):
         first = _first_listed(values, at) if at else 0
         self._add(root, values, "", editable=True, depth=0, first=first)
         for name, why in list(point.state.unrebuilt.items())[:MOST_LOST]:
-            told = f"{gate.line(name, 40)}  {labels.REBUILT_WORDS['unavailable'][0]}: {why}"
-            root.add_leaf(told, Item("", None, told, editable=False))
+            self._tell(root, f"{gate.line(name, 40)}  {labels.REBUILT_WORDS['unavailable'][0]}: {gate.line(why, 300)}", hang=2)
         if not values and not point.state.unrebuilt:
-            told = labels.empty_state(point.state, "the state is empty")
-            root.add_leaf(told, Item("", None, told, editable=False))
+            self._tell(root, labels.empty_state(point.state, "the state is empty"))
+            self._list_names(root, labels.imports(point.state))
         if point.state.internal:
             inner = root.add(
                 "internal",
@@ -114,6 +117,20 @@ class StatePane(Tree[Item]):
         self._add_sizes(point)
         self.root.expand()
         self.call_after_refresh(self._restore, before, at)
+
+    def _tell(self, node: TreeNode[Item], words: str, *, hang: int = 0) -> None:
+        """Words in as many lines as they need: a tree does not wrap."""
+        around = self.parent if isinstance(self.parent, Widget) else self  # it is laid out before this pane was ever shown
+        room = max(24, around.content_size.width - MARGIN - (self.guide_depth if node is not self.root else 0))
+        for line in wrap(words, room, subsequent_indent=" " * hang, break_on_hyphens=False) or [words]:
+            node.add_leaf("", Item("", None, line, editable=False))
+
+    def _list_names(self, node: TreeNode[Item], names: Sequence[str]) -> None:
+        """Each name that loading a pickle would import, below a line that counts them."""
+        if names:
+            heading = node.add("", Item("", None, labels.would_import(names), editable=False), expand=True)
+            for name in names:
+                self._tell(heading, name, hang=2)
 
     def _add_sizes(self, point: Point) -> None:
         """All sizes in words, below the values."""
@@ -208,12 +225,13 @@ class StatePane(Tree[Item]):
         opens = depth < DEEPEST and not closed and bool(_has_children(value))
         node.add("", item, before=before, allow_expand=opens)
 
-    def _shows_secrets(self, path: str) -> bool:
-        if self._point is None:
-            return False
+    def is_revealed(self, path: str) -> bool:
+        """Whether a person asked to see this value, or the one that it lies in."""
         revealed = self._revealed
-        inside = revealed is not None and (path == revealed or path.startswith(f"{revealed}/"))
-        return self._point.show_secrets or inside
+        return revealed is not None and (path == revealed or path.startswith(f"{revealed}/"))
+
+    def _shows_secrets(self, path: str) -> bool:
+        return self._point is not None and (self._point.show_secrets or self.is_revealed(path))
 
     def reveal(self) -> bool:
         """Show the masked value under the cursor, or mask it again; False where none is masked."""
@@ -343,14 +361,17 @@ class StatePane(Tree[Item]):
         out = Text(mark, style=style, no_wrap=True, end="")
         out.stylize(faint)
         if not item.path or item.more:
-            out.append(gate.line(item.step, 80 if item.more else 240), faint)
+            out.append(gate.line(item.step, 80 if item.more else 340), faint)
             return out
-        out.append(gate.line(item.step, 40).ljust(10), Style(bold=item.depth == 0))
+        step = item.step if self._point is None or self._point.show_secrets else secrets.mask_keys(item.step)
+        out.append(gate.line(step, 40).ljust(10), Style(bold=item.depth == 0))
         size = self._size_of(item)
         room = max(16, self.size.width - 3 * item.depth - len(out) - 8 - (len(size) + 2 if size else 0))
         out.append("  ")
-        shown = preview.summary(item.value, room, key=masking.name_in(item.path), show_secrets=self._shows_secrets(item.path))
-        out.append(shown, quiet if node.allow_expand else Style())
+        asked = self._shows_secrets(item.path)
+        shown = preview.summary(item.value, room, key=masking.name_in(item.path), show_secrets=asked)
+        look = quiet if node.allow_expand else Style()
+        out.append(shown, look + names.clear() if asked else look)
         if item.depth == 0 and self._point is not None:
             rebuilt = self._point.state.rebuilt.get(item.step)
             if rebuilt:

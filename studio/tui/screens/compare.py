@@ -180,7 +180,7 @@ class CompareScreen(ModalScreen[Address | None]):
         width = self.size.width
         counts = {
             "steps": beside.tally(beside.how_of(pair) for pair in found.steps),
-            "ends": labels.plural(len(found.ends.changes), "difference"),
+            "ends": beside.ends_differ(found.ends),
             "chats": beside.tally(pair.how for pair in found.chats.pairs),
         }
         titles = {"steps": "Supersteps", "ends": "Ends", "chats": "Conversations"}

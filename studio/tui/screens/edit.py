@@ -7,6 +7,7 @@ import re
 import shlex
 import subprocess
 import tempfile
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
@@ -16,6 +17,7 @@ from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.containers import Vertical
 from textual.content import Content
+from textual.filter import LineFilter
 from textual.screen import ModalScreen
 from textual.widgets import Static, TextArea
 
@@ -25,6 +27,7 @@ from studio.model import Tagged_JSON, Value
 from studio.render import bare, gate, labels, masking
 from studio.tui import draw
 from studio.tui.keys import KeyLine
+from studio.tui.names import KeyFilter
 
 if TYPE_CHECKING:
     from studio.tui.app import StudioApp
@@ -49,6 +52,10 @@ class JsonArea(TextArea):
     """A text area that colours JSON by itself: the usual highlighter is native code, and one grammar does not need it."""
 
     plain_text = False
+
+    def get_line_filters(self) -> Sequence[LineFilter]:
+        """Without the mask over keys: what is edited must be seen as it will be stored."""
+        return [one for one in super().get_line_filters() if not isinstance(one, KeyFilter)]
 
     def get_line(self, line_index: int) -> Text:
         line = super().get_line(line_index)

@@ -20,6 +20,7 @@ from studio import tagged
 from studio.errors import PatchError, StudioError
 from studio.model import Tagged_JSON, Value
 from studio.render import forkwords, gate, labels
+from studio.render.threadnames import thread_name
 from studio.requests import ForkPreview, ForkRequest, GraphSpec, NodeUpdate, Patch
 from studio.tui import draw, moves
 from studio.tui.keys import KeyLine
@@ -101,7 +102,7 @@ class ForkScreen(ModalScreen[Made | None]):
                     )
                     yield Label("Thread", classes="fork-label", markup=False)
                     yield Input(
-                        placeholder=f"the same: {gate.line(row.checkpoint.thread_id, 40)}", id="new-thread", classes="flat"
+                        placeholder=f"the same: {thread_name(row.checkpoint.thread_id, 40)}", id="new-thread", classes="flat"
                     )
                 yield LineView(id="fork-preview")
             with Horizontal(id="fork-buttons"):

@@ -10,17 +10,19 @@ from textual.app import ComposeResult
 from textual.containers import Vertical
 from textual.content import Content
 from textual.timer import Timer
-from textual.widgets import Input
+from textual.widgets import Input, Static
 from textual.worker import get_current_worker
 
 from studio.errors import StudioError
 from studio.model import Hit
 from studio.render import gate
+from studio.render.threadnames import thread_name
 from studio.tui import draw
 from studio.tui.keys import KeyLine
 from studio.tui.messages import Failed, HitsFound
 from studio.tui.rows import RowView
 from studio.tui.screens.filtered import Field, Filtered
+from studio.unsearched import Unsearched
 
 if TYPE_CHECKING:
     from studio.session import Session
@@ -51,7 +53,7 @@ class HitList(RowView):
         number = f"#{hit.number}" if hit.number and hit.number.isdigit() else hit.number or "…"
         place = draw.own(f"{number:<5} ", "bold")
         if hit.address.thread_id != self.thread_id:  # first, as a long path would push it out of the window
-            place = place + draw.text(hit.address.thread_id, "$lane-sub", max(12, width // 3)) + draw.own("  ")
+            place = place + draw.own(thread_name(hit.address.thread_id, max(12, width // 3)), "$lane-sub") + draw.own("  ")
         if hit.label:
             place = place + draw.text(hit.label, "bold", max(12, width // 3)) + draw.own("  ")
         return [
@@ -80,6 +82,7 @@ class SearchScreen(Filtered[Hit]):
     SearchScreen.narrow > Vertical { margin: 0; }
     SearchScreen Input { margin: 1 1; background: $panel; }
     SearchScreen HitList { height: 1fr; }
+    SearchScreen #search-passed { height: auto; margin: 0 2; }
     """
 
     def __init__(self, session: Session, thread_id: str | None) -> None:
@@ -93,6 +96,7 @@ class SearchScreen(Filtered[Hit]):
     def compose(self) -> ComposeResult:
         with Vertical(classes="dialog"):
             yield Field(placeholder="A text in any value: a name, an amount, a tool call …", id="search-text", classes="flat")
+            yield Static(id="search-passed")
             yield HitList(id="hits")
             yield KeyLine([("↑↓", "move"), ("enter", "show the value"), ("?", "keys"), ("esc", "back")], id="search-keys")
 
@@ -115,6 +119,7 @@ class SearchScreen(Filtered[Hit]):
         view = self.query_one("#hits", HitList)
         view.hits, view.text = (), text
         self._serial += 1
+        self.query_one("#search-passed", Static).update("")
         view.empty = "looking …" if text.strip() else ""
         view.rows_changed()
         self.query_one("#search-keys", KeyLine).say("looking …" if text.strip() else "")
@@ -125,8 +130,9 @@ class SearchScreen(Filtered[Hit]):
     def search(self, serial: int, text: str) -> None:
         worker = get_current_worker()
         batch: list[Hit] = []
+        passed = Unsearched()
         try:
-            for hit in self.session.search(text, self.thread_id):
+            for hit in self.session.search(text, self.thread_id, passed=passed):
                 if worker.is_cancelled:
                     return
                 batch.append(hit)
@@ -136,7 +142,7 @@ class SearchScreen(Filtered[Hit]):
         except StudioError as error:
             if not worker.is_cancelled:
                 self.post_message(Failed(error, "Cannot search"))
-        self.post_message(HitsFound(serial, tuple(batch), True))
+        self.post_message(HitsFound(serial, tuple(batch), True, passed.sentence()))
 
     def on_hits_found(self, event: HitsFound) -> None:
         view = self.query_one("#hits", HitList)
@@ -147,6 +153,8 @@ class SearchScreen(Filtered[Hit]):
         view.empty = f"no match for “{gate.line(view.text, 40)}”" if event.finished else "looking …"
         view.rows_changed()
         words = f"{len(self._hits):,} found" if self._hits else "nothing found"
+        if event.passed:
+            self.query_one("#search-passed", Static).update(Content.styled(event.passed, "$wait"))
         self.query_one("#search-keys", KeyLine).say(words if event.finished else words + " so far …")
 
     def on_failed(self, event: Failed) -> None:

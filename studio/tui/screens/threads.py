@@ -13,9 +13,11 @@ from textual.content import Content
 from textual.widgets import Input
 from textual.worker import get_current_worker
 
+from studio import wording
 from studio.errors import StudioError
 from studio.model import Thread
 from studio.render import gate, labels, masking, preview
+from studio.render.threadnames import titled
 from studio.tui import draw
 from studio.tui.keys import KeyLine
 from studio.tui.messages import Failed, ThreadsLoaded
@@ -56,15 +58,18 @@ class ThreadList(RowView):
         shape, colour = _SHAPES.get(thread.status, ("●", "$lane-main"))
         facts = labels.plural(thread.checkpoints, "checkpoint")
         if len(thread.heads) > 1:
-            facts += f" · {labels.plural(len(thread.heads), 'branch')}"
+            rule = f" (active: {gate.line(thread.active, 80)})" if thread.active and width >= 130 else ""
+            facts += f" · {labels.plural(len(thread.heads), 'branch')}{rule}"
         if thread.scratch_checkpoints:
             facts += f" · {labels.plural(thread.scratch_checkpoints, 'fork row')}"
+        if "cost_usd" in thread.facts:
+            facts += f" · {wording.cost_words(thread.facts['cost_usd'])}"
         right = Content.styled(f"{facts} · {labels.when(thread.last_at)} ", "$faint")
         if width < 90:
             right = Content.styled(f"{labels.when(thread.last_at)} ", "$faint")
         status = Content.styled(f"  {labels.status_word(thread.status)}", _STYLES.get(thread.status, "$faint"))
-        title = masking.text(thread.title)
-        name = gate.line(title or thread.thread_id, max(8, width - right.cell_length - status.cell_length - 6))
+        room = max(8, width - right.cell_length - status.cell_length - 6)
+        name = titled(thread.title, thread.thread_id, room)
         first = bar + Content.assemble((f" {shape} ", colour), (name, "bold")) + status
         fill = width - first.cell_length - right.cell_length
         first = first + Content(" " * max(1, fill)) + right
@@ -80,6 +85,8 @@ def _words(thread: Thread, room: int) -> Content:
         if last and last != said:
             shown = shown + draw.own(" … ", "$faint") + draw.text(last, "$quiet", max(8, half))
         return shown
+    if thread.closed:
+        return draw.text(labels.sentence(thread.closed), "$wait", max(8, room))
     if thread.metadata:
         return Content.styled(preview.summary(dict(thread.metadata), max(8, room)), "$faint")
     return draw.own("no words", "$faint")

@@ -14,6 +14,7 @@ from studio.beside import (
     Parts,
     both_sides,
     by_channel,
+    ends_differ,
     how_of,
     named,
     other_end,
@@ -28,6 +29,7 @@ from studio.errors import RefError
 from studio.history.walk import leaves
 from studio.model import Address, Comparison
 from studio.render import gate, labels, masking, preview, secrets
+from studio.render.threadnames import thread_name
 from studio.session import Session
 from studio.tree import CheckpointTree
 from studio.web.links import Place
@@ -170,6 +172,7 @@ class Side:
     talk_group: Group | None = None
     """The differences of the conversation's channel, which the chats show, too."""
     differences: str = ""
+    ends_known: bool = True
     chats: Window | None = None
     chats_tally: str = ""
     chats_note: str = ""
@@ -224,14 +227,15 @@ def side(session: Session, tree: CheckpointTree, place: Place) -> Side:
         swap_href=place.beside(right, left).url(),
         shared=labels.sentence(parted(session, found)),
         shared_href=drawn.place_of(found.ancestor).url() if found.ancestor is not None else "",
-        same=found.first is None and not found.ends.changes,
+        same=found.first is None and not found.ends.changes and not found.ends.closed and "unread" not in hows,
         first=drawn.first(),
         steps=drawn.steps(0, len(found.steps)),
         steps_tally=tally(hows),
         steps_cut=f"{cut} of both branches are not aligned" if found.cut else "",
         groups=tuple(group for is_talk, group in groups if not is_talk),
         talk_group=next((group for is_talk, group in groups if is_talk), None),
-        differences=labels.plural(len(found.ends.changes), "difference") if found.ends.changes else "none",
+        differences=ends_differ(found.ends),
+        ends_known=not found.ends.closed,
         chats=drawn.chats(0, len(found.chats.pairs)) if drawn.may_show_chats else None,
         chats_tally=tally(said),
         chats_note=drawn.chats_note(),
@@ -286,7 +290,7 @@ class _Drawn:
             title=gate.line(row.label, 80),
             href=self.place_of(address).url(),
             badges=badges(row),
-            thread=gate.line(address.thread_id, 60) if address.thread_id != other.thread_id else "",
+            thread=thread_name(address.thread_id, 60) if address.thread_id != other.thread_id else "",
             facts=step + labels.when(row.checkpoint.created_at),
             ref=f"#{row.number}",
             pinned=pinned,

@@ -110,8 +110,6 @@ class Changes:
     gap: str
     nothing_scheduled: str
     """Said where there are no tasks."""
-    base_hidden: str
-    """That what the state is compared with cannot be read."""
 
 
 def changes(
@@ -129,7 +127,7 @@ def changes(
     told = {found.path.split("/")[1] for group in groups for found in group.changes if found.note}
     return Changes(
         groups=groups,
-        unchanged=_unchanged(place, comparison, state),
+        unchanged=None if comparison.closed else _unchanged(place, comparison, state),
         scheduled=tuple(scheduled(task, place, tree, runs) for task in state.tasks),
         next_text=f"next: {labels.names(state.next)}" if state.next else "",
         nothing_scheduled=noted.nothing_scheduled(state),
@@ -145,7 +143,6 @@ def changes(
         ),
         compared=gate.line(compared),
         gap=labels.sentence(explained.gap_between(comparison, tree.row(state.checkpoint.address))),
-        base_hidden=labels.sentence(noted.hidden_base(comparison, gate.line(compared))),
     )
 
 

@@ -33,6 +33,9 @@ BROWSER_KEYS = {
     "right_square_bracket": "]",
     "slash": "/",
     "question_mark": "?",
+    "plus": "+",
+    "equals_sign": "=",
+    "minus": "-",
     "escape": "Escape",
     "enter": "Enter",
 }
@@ -122,6 +125,7 @@ class Chrome:
     file_href: str
     tables_href: str
     thread: str
+    thread_id: str
     thread_raw: str
     threads_href: str
     search_href: str

@@ -33,6 +33,8 @@ class StateView:
     """Stands for the channels that are not listed yet."""
     internal: tuple[Node, ...]
     internal_count: int
+    imports: tuple[str, ...]
+    """What loading a state that is a pickle would import."""
     empty: str
     problems: tuple[str, ...]
 
@@ -81,7 +83,7 @@ class RawView:
 
 
 def state_view(state: State, sizes: Compared, place: Place, tree: CheckpointTree, reveal: Reveal) -> StateView:
-    closed = noted.unreadable(state.problems, state.checkpoint.checkpoint_id) and not state.values
+    closed = state.closed and not state.values
     opened = (place.path,) if place.path else ()
     names = list(state.values)
     wanted = (tagged.split_path(place.path) or [""])[0] if place.path else ""
@@ -128,6 +130,7 @@ def state_view(state: State, sizes: Compared, place: Place, tree: CheckpointTree
         empty=""
         if names or state.unrebuilt
         else gate.line(labels.empty_state(state, "This checkpoint holds no state channels yet."), 400),
+        imports=labels.imports(state),
         problems=noted.sentences(
             (
                 problem
@@ -214,7 +217,9 @@ def raw_view(state: State, show_secrets: bool) -> RawView:
         ("format", "not known" if state.format is None else f"checkpoint.v {state.format}"),
         ("stored in", header.origin),
     )
+    names = labels.imports(state)
     sections = (
+        *([_names(names)] if names else []),
         _section("values", dict(state.values), show_secrets),
         _section("scheduling channels", dict(state.internal), show_secrets),
         _section("metadata", dict(state.metadata), show_secrets),
@@ -226,6 +231,11 @@ def raw_view(state: State, show_secrets: bool) -> RawView:
 
 def _plain(value: Any) -> Any:
     return {key: _plain(item) for key, item in value.items()} if isinstance(value, Mapping) else value
+
+
+def _names(names: tuple[str, ...]) -> tuple[str, str, int]:
+    text = "\n".join(names)
+    return labels.would_import(names), text[:RAW_LIMIT], max(0, len(text) - RAW_LIMIT)
 
 
 def _section(title: str, value: dict[str, Any], show_secrets: bool) -> tuple[str, str, int]:

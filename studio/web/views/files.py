@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
 from studio.errors import StudioError
-from studio.render import gate
+from studio.render import gate, labels
 from studio.session import Session
 from studio.stores.view import View
 from studio.web.links import Place
@@ -32,3 +32,9 @@ def file_view(session: Session, slug: str, slug_of: Callable[[View], str]) -> Fi
     except StudioError as error:
         lost = threads.ThreadList(gate.line(name, 80), (), 0, 0, "", place.url("threads"), "")
         return FileView(lost, location, tables.Beside((), "", ""), gate.line(error.message, 600))
+
+
+def lost_beside(sessions: Iterable[tuple[str, Session]]) -> tuple[str, ...]:
+    """What could not be opened in the folder of these files."""
+    found = dict.fromkeys(problem for _, session in sessions for problem in session.lost_beside)
+    return tuple(labels.problem_text(problem) for problem in found)

@@ -26,6 +26,7 @@ AT_ONCE = 5_000
 """Checkpoints of a thread whose graph is counted while the page waits; of a longer one it follows."""
 WIDE = 1_000
 """Pixels from which a picture is scrolled instead of made smaller."""
+SHRUNK = 420
 MOST_LISTED = 400
 NAME = 26
 """Characters of a name in the picture."""
@@ -65,9 +66,13 @@ class Picture:
     width: str
     height: str
     wide: bool
+    shrinks: bool
+    """Wide enough to be made smaller in a narrow window, down to `SHRUNK`."""
     nodes: tuple[NodeView, ...]
     edges: tuple[EdgeView, ...]
     title: str
+    key: str
+    """Which graph it is: pictures of the same one stand at the same place of their frame."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -256,7 +261,9 @@ def _picture(graph: SeenGraph, lit: Moment, place: Place, here: str) -> Picture 
         )
     edges.sort(key=lambda one: ("taken" in one.kind.split(), "coming" in one.kind.split(), "unused" not in one.kind.split()))
     title = f"{labels.graph_name(graph.ns)}: {labels.plural(len(nodes), 'node')}, {labels.edges(graph)}"
-    return Picture(_px(layout.width), _px(layout.height), layout.width > WIDE, nodes, tuple(edges), title)
+    key = gate.line(graph.ns, 200) or "root"
+    wide, shrinks = layout.width > WIDE, layout.width > SHRUNK
+    return Picture(_px(layout.width), _px(layout.height), wide, shrinks, nodes, tuple(edges), title, key)
 
 
 def _lit(pair: tuple[str, str], lit: Moment) -> str:

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from studio.errors import StudioError
 from studio.render import gate, labels, promotions
+from studio.render.threadnames import thread_name
 from studio.requests import Promotion
 from studio.session import Session
 from studio.tree import CheckpointTree
@@ -43,10 +44,19 @@ class Page:
     """Empty where nothing can be added."""
     error: str
     hint: str
+    added: tuple[str, ...]
+    """What could not be done after the rows had been added."""
 
 
-def page(session: Session, tree: CheckpointTree, place: Place, found: Promotion | None, error: StudioError | None) -> Page:
-    """`found` None: nothing can be added, and `error` says why."""
+def page(
+    session: Session,
+    tree: CheckpointTree,
+    place: Place,
+    found: Promotion | None,
+    error: StudioError | None,
+    added: tuple[str, ...] = (),
+) -> Page:
+    """`found` None: nothing can be added, and `error` says why; or the rows were `added`, with these notices."""
 
     rows = found.rows if found is not None else ()
     count = labels.plural(len(rows), "checkpoint")
@@ -55,7 +65,7 @@ def page(session: Session, tree: CheckpointTree, place: Place, found: Promotion 
         title=promotions.TITLE,
         file=tables.title(session, 60),
         location=gate.line(session.location),
-        thread=gate.line(place.address.thread_id, 60) or "(empty name)",
+        thread=thread_name(place.address.thread_id, 60),
         number=f"#{tree.number(place.address)}",
         back_href=place.url(),
         here=place.url("promote"),
@@ -79,4 +89,5 @@ def page(session: Session, tree: CheckpointTree, place: Place, found: Promotion 
         seal=found.seal if found is not None else "",
         error=gate.line(error.message, 400) if error is not None else "",
         hint=gate.line(error.hint, 400) if error is not None else "",
+        added=tuple(gate.line(one, 400) for one in added),
     )

@@ -105,6 +105,8 @@ def title(session: Session, width: int = 80) -> str:
 
 
 def beside(session: Session, file: str, slug_of: SlugOf) -> Beside:
+    if session.is_transcript:
+        return Beside((), "", "")
     neighbours = session.neighbours()
     words = ", ".join(in_words(neighbours.tables()))
     return Beside(choices(session, neighbours, slug_of), gate.line(words, 300), Place(file).url("tables"))

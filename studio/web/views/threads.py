@@ -5,9 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
+from studio import wording
 from studio.codec import jsontext
 from studio.model import Hit, Thread
 from studio.render import gate, labels, masking, preview
+from studio.render.threadnames import thread_name, titled
 from studio.web.links import Place
 
 MOST_THREADS = 300
@@ -62,6 +64,8 @@ class Search:
     elsewhere: tuple[HitRow, ...]
     thread: str
     note: str
+    passed: str = ""
+    """What could not be searched."""
 
 
 STATUS_KINDS = {
@@ -112,18 +116,21 @@ def _haystack(thread: Thread) -> str:
 def _row(place: Place, thread: Thread) -> ThreadRow:
     facts = [labels.plural(thread.checkpoints, "checkpoint")]
     if len(thread.heads) > 1:
-        facts.append(labels.plural(len(thread.heads), "branch"))
+        rule = f" (active: {gate.line(thread.active, 80)})" if thread.active else ""
+        facts.append(labels.plural(len(thread.heads), "branch") + rule)
     if len(thread.namespaces) > 1:
         facts.append(labels.plural(len(thread.namespaces) - 1, "subgraph"))
     if thread.scratch_checkpoints:
         facts.append(f"{thread.scratch_checkpoints:,} in scratch")
     facts.append(labels.size(thread.size_bytes))
+    if "cost_usd" in thread.facts:
+        facts.append(wording.cost_words(thread.facts["cost_usd"]))
     title, model = masking.text(thread.title), masking.text(thread.model)
     facts += [gate.line(one, 80) for one in (model, thread.thread_id if title else "") if one]
     return ThreadRow(
-        href=Place(place.file, thread.thread_id).url(),
-        title=gate.line(title or thread.thread_id, 120) or "(empty name)",
-        first=gate.line(masking.text(thread.first_text or ""), 220),
+        href=Place(place.file, thread.thread_id, tab="conversation" if thread.is_session else "changes").url(),
+        title=titled(thread.title, thread.thread_id),
+        first=gate.line(masking.text(thread.first_text or ""), 220) or gate.line(labels.sentence(thread.closed), 220),
         last=gate.line(masking.text(thread.last_text or ""), 220) if thread.last_text != thread.first_text else "",
         status=labels.status_word(thread.status),
         status_kind=STATUS_KINDS[thread.status],
@@ -144,11 +151,11 @@ def search_view(place: Place, query: str, here: Iterable[Hit], elsewhere: Iterab
     note = (
         ""
         if mine or others
-        else f"No match for “{gate.line(query, 80)}”: it does not occur in any value."
+        else f"No match for “{gate.line(query, 80)}”: it does not occur in any value that is shown."
         if query
         else "Type what a value contains: a name, a number, an order."
     )
-    return Search(query, mine, others, gate.line(place.thread or "", 80), note)
+    return Search(query, mine, others, thread_name(place.thread or "", 80), note)
 
 
 def _hit(place: Place, hit: Hit, query: str) -> HitRow:
@@ -159,7 +166,7 @@ def _hit(place: Place, hit: Hit, query: str) -> HitRow:
         href=Place(place.file, tab="state").at_address(hit.address, path=hit.path or None).url(),
         number=hit.number or "",
         label=gate.line(hit.label, 60),
-        thread=gate.line(hit.address.thread_id, 60),
+        thread=thread_name(hit.address.thread_id, 60),
         path=gate.line(hit.path, 160),
         before=text[:start],
         match=text[start:stop],

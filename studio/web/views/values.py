@@ -33,6 +33,8 @@ class Shown:
     masked: str = ""
     """Why it, or a part of a text, is masked; empty when nothing is."""
     cut: bool = False
+    imports: tuple[str, ...] = ()
+    """Of a pickle: what loading it would import, where the line has no room for all."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,6 +72,8 @@ class Node:
     """Stored bytes of a channel, in words."""
     share: str = ""
     grew: str = ""
+    revealed: bool = False
+    """A person asked to see it though it is masked: its copy is what is shown."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,7 +122,8 @@ def shown(value: Value, key: str | None = None, *, path: str = "", reveal: Revea
     if why and secrets.hides_all(key, value):
         return Shown(preview.MASK, "masked", type_of(value), gate.line(why))
     text = preview.summary(value, width, key=key, show_secrets=reveal.covers(path))
-    return Shown(text, kind_of(value), type_of(value), gate.line(why), cut=text.endswith("…"))
+    imports = tuple(gate.line(name, 320) for name in preview.untold(value))
+    return Shown(text, kind_of(value), type_of(value), gate.line(why), cut=text.endswith("…"), imports=imports)
 
 
 def expandable(value: Value) -> bool:
@@ -202,6 +207,7 @@ def node(
         note=note,
         hint=hint,
         count=count_of(value),
+        revealed=reveal.path is not None and reveal.covers(path),
     )
 
 

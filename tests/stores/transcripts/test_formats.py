@@ -193,3 +193,23 @@ def test_lines_of_no_known_shape_are_still_shown(run: Any, tmp_path: Path) -> No
     path = write(tmp_path / "odd.jsonl", {"level": "info", "n": 1}, {"level": "warn", "n": 2})
     assert only(run, path)["checkpoints"] == 1
     assert "warn" in json.dumps(run("show", path, "head")["values"])
+
+
+@pytest.mark.parametrize(("sessions", "told"), [(19, "chat"), (20, "claude-code")])
+def test_a_file_of_two_formats_is_of_the_one_with_more_records_unless_it_begins_with_many_of_a_session(
+    run: Any, tmp_path: Path, sessions: int, told: str
+) -> None:
+    begin = [
+        {"type": "user", "uuid": f"u{at}", "parentUuid": None, "sessionId": "s", "message": {"role": "user", "content": "Bread."}}
+        for at in range(sessions)
+    ]
+    chat = [{"role": "user", "content": f"Loaf {at}."} for at in range(60)]
+    path = write(tmp_path / "both.jsonl", *begin, *chat)
+    assert only(run, path)["format"] == told
+
+
+def test_a_picture_longer_than_what_is_read_to_tell_a_format_hides_no_session(run: Any, tmp_path: Path) -> None:
+    base = {"type": "user", "uuid": "u1", "parentUuid": None, "sessionId": "s"}
+    shot = {"type": "image", "source": {"type": "base64", "media_type": "image/png", "data": "QUJD" * 100_000}}
+    path = write(tmp_path / "shot.jsonl", {**base, "message": {"role": "user", "content": [shot]}})
+    assert only(run, path)["format"] == "claude-code"

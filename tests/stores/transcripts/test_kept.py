@@ -17,6 +17,7 @@ from studio.session import Session
 from studio.stores.transcripts import keeping, kept
 from studio.stores.transcripts.source import Source
 from tests.stores.transcripts.sessions import SESSION, Book, bakery, call
+from tests.stores.transcripts.test_formats import Rollout, baker, write
 
 
 @pytest.fixture(autouse=True)
@@ -75,6 +76,50 @@ def test_an_unchanged_file_is_not_read_again_and_shows_the_same(tmp_path: Path, 
     assert passes == [0]
     assert shown(path) == first
     assert passes == [0]
+
+
+def test_an_unchanged_rollout_is_not_read_again_nor_are_its_forks_and_all_show_the_same(
+    tmp_path: Path, passes: list[int]
+) -> None:
+    folder = tmp_path / "sessions"
+    base = baker()
+    base.ordinal = 0
+    for at, line in enumerate(base.lines):
+        line["ordinal"] = at
+    base.line("event_msg", type="turn_aborted", reason="interrupted")
+    ident = base.lines[0]["payload"]["id"]
+    write(folder / "rollout-a.jsonl", *base.lines)
+    end = len(base.lines)
+    going = Rollout("01a00000-0000-7000-8000-000000000002", end, history_base={"thread_id": ident, "end_ordinal_exclusive": end})
+    going.say("user", "And the salt?")
+    going.say("assistant", "Two percent.")
+    going.total(300, 60, 40)
+    write(folder / "rollout-b.jsonl", *going.lines)
+    fork = Rollout("01a00000-0000-7000-8000-000000000003", None, forked_from_id=ident)
+    fork.lines += base.lines[1:]
+    fork.say("user", "And the oven?")
+    write(folder / "rollout-c.jsonl", *fork.lines)
+    first = shown(folder)
+    assert len(passes) == 3 and len(indexes(tmp_path)) == 3
+    for cards in (tmp_path / "data").rglob("*.list"):
+        cards.unlink()
+    assert shown(folder) == first
+    assert len(passes) == 3
+
+
+def test_a_rollout_that_grew_is_read_anew(tmp_path: Path, passes: list[int]) -> None:
+    roll = baker()
+    path = write(tmp_path / "rollout.jsonl", *roll.lines)
+    shown(path)
+    roll.say("user", "And then?")
+    roll.line("event_msg", type="thread_rolled_back", num_turns=2)
+    roll.say("user", "Bake.")
+    write(path, *roll.lines)
+    grown = shown(path)
+    assert passes == [0, 0]
+    for index in indexes(tmp_path):
+        index.unlink()
+    assert shown(path) == grown
 
 
 def test_what_is_kept_is_readable_by_this_user_alone(tmp_path: Path) -> None:

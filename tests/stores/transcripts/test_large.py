@@ -168,10 +168,10 @@ def test_lazy_lists_differ_where_plain_ones_do() -> None:
     assert len(read[0].read) + len(read[1].read) < 20
 
 
-@pytest.mark.skipif(not os.path.exists("/proc/self/status"), reason="only Linux tells the peak of one process")
-def test_the_head_of_a_large_session_takes_little_memory(tmp_path: Path) -> None:
+def _large(folder: Path) -> Path:
+    """A session of more than 50 MB."""
     book = Book()
-    path = tmp_path / f"{SESSION}.jsonl"
+    path = folder / f"{SESSION}.jsonl"
     with path.open("w") as file:
         for number in range(600):
             book.prompt(f"Question {number}. " + "word " * 10_000)
@@ -183,13 +183,29 @@ def test_the_head_of_a_large_session_takes_little_memory(tmp_path: Path) -> None
             book.records.clear()
             book.prefix = f"a{number % 10}{number // 10 % 10}{number // 100}"
     assert path.stat().st_size > 50_000_000
+    return path
+
+
+def _peak(*words: str) -> tuple[str, int]:
+    """What a command says, and how many kilobytes it took at most."""
     code = (
         "import sys; from studio.cli import main; code = main(sys.argv[1:]); "
         "print(open('/proc/self/status').read().partition('VmHWM:')[2].split()[0], file=sys.stderr); sys.exit(code)"
     )
-    shown = subprocess.run(
-        [sys.executable, "-c", code, "show", str(path), "head"], capture_output=True, text=True, check=True, env={**os.environ}
-    )
-    assert "1,800 ×" in shown.stdout
-    peak = int(shown.stderr.split()[-1])
-    assert peak < 100_000  # kilobytes
+    shown = subprocess.run([sys.executable, "-c", code, *words], capture_output=True, text=True, check=True, env={**os.environ})
+    return shown.stdout, int(shown.stderr.split()[-1])
+
+
+@pytest.mark.skipif(not os.path.exists("/proc/self/status"), reason="only Linux tells the peak of one process")
+def test_the_head_of_a_large_session_takes_little_memory(tmp_path: Path) -> None:
+    shown, peak = _peak("show", str(_large(tmp_path)), "head")
+    assert "1,800 ×" in shown
+    assert peak < 100_000
+
+
+@pytest.mark.skipif(not os.path.exists("/proc/self/status"), reason="only Linux tells the peak of one process")
+def test_a_fork_of_a_large_session_holds_its_texts_and_its_bytes_once(tmp_path: Path) -> None:
+    path = _large(tmp_path)
+    shown, peak = _peak("fork", str(path), "head", "--json")
+    assert json.loads(shown)["verified"] is True
+    assert peak < 60_000 + 2.5 * path.stat().st_size / 1024

@@ -185,6 +185,52 @@ def test_a_prompt_that_only_the_queue_has_stands_in_the_running_turn(run: Any, t
     assert messages[-1]["additional_kwargs"] == {"queued": True}
 
 
+COMPACTED = (
+    "<command-name>/compact</command-name>\n<command-message>compact</command-message>\n<command-args>keep it</command-args>"
+)
+
+
+@pytest.mark.parametrize("as_user", [True, False])
+def test_a_command_that_went_through_the_queue_is_the_row_that_it_left_and_no_prompt(
+    run: Any, tmp_path: Path, as_user: bool
+) -> None:
+    book = Book()
+    book.prompt("Go.")
+    book.answer("Gone.")
+    book.note(type="queue-operation", operation="enqueue", content="/compact keep it")
+    book.note(type="queue-operation", operation="dequeue")
+    if as_user:
+        book.prompt(COMPACTED)
+    else:
+        book._add("system", subtype="local_command", content=COMPACTED)
+    path = book.write(tmp_path)
+    messages = run("show", path, "head")["values"]["messages"]
+    assert [one["type"] for one in messages] == ["human", "ai", "system"]
+    assert "<command-name>/compact" in messages[-1]["content"]
+    assert not any("queue" in note for note in run("fork", path, "head")["notes"])
+
+
+def test_a_queued_command_that_left_no_row_is_a_row_of_its_own_and_a_path_stays_a_prompt(run: Any, tmp_path: Path) -> None:
+    book = Book()
+    book.prompt("Go.")
+    book.answer(call("c1", "Bash", command="make"))
+    book.note(type="queue-operation", operation="enqueue", content="/clear")
+    book.note(type="queue-operation", operation="enqueue", content="/home/mara/bakery is full")
+    book.note(type="queue-operation", operation="enqueue", content="/tmp is full too")
+    book.note(type="queue-operation", operation="dequeue")
+    book.note(type="queue-operation", operation="dequeue")
+    book.note(type="queue-operation", operation="remove")
+    book.result("c1")
+    path = book.write(tmp_path)
+    messages = run("show", path, "head")["values"]["messages"][-3:]
+    assert [(one["type"], one["content"]) for one in messages] == [
+        ("system", "/clear"),
+        ("human", "/home/mara/bakery is full"),
+        ("human", "/tmp is full too"),
+    ]
+    assert any(note.startswith("2 prompts stand only in the program's queue") for note in run("fork", path, "head")["notes"])
+
+
 @pytest.mark.parametrize("sides", [True, False])
 def test_a_subagents_lane_hangs_below_its_call(run: Any, tmp_path: Path, sides: bool) -> None:
     book = Book()
