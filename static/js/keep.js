@@ -7,7 +7,8 @@ import { go } from "./cursor.js";
 const PATH = /[?&]path=([^&]+)/;
 const DRAFT = "studio-draft\n";
 let typed = false;
-let sent = null; // the checkpoint whose form was sent and may come back with what was typed
+let changes = 0; // how often something in the form was changed: an answer about less than that is overtaken
+let sent = null; // the form that was sent, and the checkpoint that it is about; it may come back with what was typed
 let saving = 0;
 
 const theForm = () => document.getElementById("fork-form");
@@ -62,6 +63,7 @@ function discard() {
 document.addEventListener("input", (event) => {
   if (!event.target.closest?.("#fork-form")) return;
   typed = true;
+  changes += 1;
   event.target.closest(".unchosen")?.classList.remove("unchosen");
   clearTimeout(saving);
   saving = setTimeout(save, 300);
@@ -70,18 +72,40 @@ document.addEventListener("input", (event) => {
 document.addEventListener("submit", (event) => {
   if (event.target.id !== "fork-form") return;
   save();
-  sent = placeOf(event.target);
-  if (!event.target.hasAttribute("hx-post")) store.drop(sent); // the whole page goes on from there
+  sent = { form: event.target, place: placeOf(event.target) };
+  if (!event.target.hasAttribute("hx-post")) store.drop(sent.place); // the whole page goes on from there
   typed = false;
 }, true);
 /** The id of what an answer takes the place of. */
 const into = ({ ctx }) => ctx?.response?.raw?.headers.get("HX-Retarget")?.slice(1) ?? ctx?.target?.id;
+const isOfSent = ({ ctx }) => Boolean(sent) && ctx?.sourceElement === sent.form;
 
-document.addEventListener("htmx:before:response", ({ detail }) => {
-  if (sent && detail.ctx?.response?.raw?.headers.get("HX-Redirect")) store.drop(sent); // the fork lies in another thread
+/** Until an answer brings the form back, nothing in it can be changed, so nothing can be lost. */
+function hold(form, held) {
+  form.inert = held;
+  form.classList.toggle("sent", held);
+}
+
+document.addEventListener("htmx:before:request", ({ detail }) => {
+  if (detail.ctx.sourceElement.id === "promise") detail.ctx.changes = changes;
+  else if (isOfSent(detail)) hold(sent.form, true);
 });
-document.addEventListener("htmx:before:swap", ({ detail }) => {
-  if (into(detail) === "stage") save();
+document.addEventListener("htmx:finally:request", ({ detail: { ctx } }) => {
+  const form = theForm();
+  if (form && (ctx.sourceElement === form || ctx.sourceElement?.className === "draft")) hold(form, false);
+});
+document.addEventListener("htmx:before:response", ({ detail }) => {
+  if (sent && detail.ctx?.response?.raw?.headers.get("HX-Redirect")) store.drop(sent.place); // the fork lies in another thread
+});
+document.addEventListener("htmx:before:swap", (event) => {
+  const { detail } = event, where = into(detail);
+  if (detail.ctx?.sourceElement?.id === "promise" && detail.ctx.changes !== changes) event.preventDefault(); // a newer one comes
+  else if (where === "fork-form" && !detail.ctx.sourceElement.isConnected) event.preventDefault(); // its checkpoint was left
+  else if (where === "stage") {
+    save();
+    if (isOfSent(detail)) store.drop(sent.place); // what was sent is done
+    sent = null;
+  }
 });
 document.addEventListener("htmx:after:swap", ({ detail }) => {
   if (into(detail) === "stage") arrived();
@@ -96,6 +120,7 @@ function cameBack() {
   if (!typed) store.drop(placeOf(theForm()));
   else tell();
   save();
+  if (document.activeElement === document.body) theForm().querySelector("button.primary")?.focus({ preventScroll: true });
 }
 
 /** Whether anything in a form was chosen or typed; what it always has does not count. */
@@ -104,10 +129,8 @@ function isChanged(form) {
   return [...form.querySelectorAll("textarea, input:not([type=hidden])")].some((field) => (field.type === "radio" || field.type === "checkbox" ? field.checked !== field.defaultChecked : field.value !== "" && !["graph", "python"].includes(field.name)));
 }
 
-/** A stage is there: what was sent is done, and of its form there may be a draft. */
+/** A stage is there, and of its form there may be a draft. */
 function arrived() {
-  if (sent) store.drop(sent);
-  sent = null;
   typed = false;
   const form = theForm(), fields = form && store.read(placeOf(form));
   if (fields) restore(form, fields);
@@ -124,8 +147,8 @@ function restore(form, fields) {
     tell();
     return;
   }
-  const again = document.createElement("form");
-  again.hidden = true;
+  const again = Object.assign(document.createElement("form"), { className: "draft", hidden: true });
+  hold(form, true);
   for (const [name, value] of Object.entries({ method: "post", action: form.action, "hx-post": form.action, "hx-target": "#stage", "hx-swap": "innerHTML" })) again.setAttribute(name, value);
   for (const [name, value] of [...fields, ["act", "keep"]]) again.append(Object.assign(hidden("input", name), { value }));
   document.getElementById("stage").append(again);
